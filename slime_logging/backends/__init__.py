@@ -1,0 +1,1 @@
+"""The trackers: one module each behind the protocol of `base`."""

@@ -1,0 +1,144 @@
+"""What a tracker must do to be delivered to, and the values that are handed to it.
+
+Policy of every backend:
+
+- It is opened, written and closed by one delivery thread of one process; it needs no locks of its own.
+- It imports its vendor inside `open` (or inside the reading functions), never at import time.
+- All text it gets is redacted and all values are plain JSON already: it adds nothing of this process (no argv, no
+  environment), and must stop its vendor's client from doing so.
+- Each foreign exception is mapped to `errors.TryAgain` or `errors.WillNeverWork`; anything else is a bug.
+- What the tracker cannot hold is stored in the nearest form and warned about once; it is never silently dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, Union
+
+Json: TypeAlias = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+"""A plain JSON value; floats are finite in configurations, and may be NaN or infinite in the metrics of a row."""
+
+Point: TypeAlias = Hashable
+"""One thing a tracker holds for a row, in the precision and naming of that tracker; equal points are the same thing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFacts:
+    """What a backend needs to know of the run; the same in every process that delivers to it.
+
+    `directory` is the run's directory, absolute: a backend keeps local files of its own below `directory / <backend>`.
+    `options` holds the backend's own flags by their dest names (`wandb_mode`, `tb_project_name`, ...), secrets included:
+    they are for the vendor's client only and must reach no file.
+    `axes` maps a metric prefix to its step key: `"train"` -> `"train/step"` means `train/*` is drawn over `train/step`.
+    `roles` are the roles with a configuration of their own, the un-prefixed one (the actor) first.
+    """
+
+    run_id: str
+    project: str
+    name: str
+    group: str | None
+    directory: Path
+    created_s: float
+    axes: Mapping[str, str]
+    roles: tuple[str, ...] = ("actor",)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Writer:
+    """Which process delivers: its label, whether it is the run's primary, and whether other clients write the run too.
+
+    `is_shared` is True where other processes may open clients of their own on this run (W&B's shared mode).
+    `is_sync` is True for `slime-logging sync`: the job is over and nobody else writes.
+    """
+
+    label: str
+    is_primary: bool = True
+    is_shared: bool = False
+    is_sync: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One call of `log`: metrics of one process at one step.
+
+    `journal` and `seq` identify the row in its run, for ever. `time_s` is Unix seconds when `log` was called.
+    `metrics` does not hold the step key; `step` is its value. Values: numbers (NaN and infinities are real floats), text,
+    bools, None, and lists or mappings of those.
+    """
+
+    journal: str
+    seq: int
+    time_s: float
+    role: str | None
+    step_key: str
+    step: int | float
+    metrics: Mapping[str, Json]
+
+    @property
+    def row_id(self) -> str:
+        """`<journal>:<seq>`, unique in the run."""
+        return f"{self.journal}:{self.seq}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunConfig:
+    """The run's whole configuration, as it stands.
+
+    `values` is the flat view: global arguments with the actor's overrides un-prefixed, `critic/<key>` for the critic,
+    `overrides/<role>/<key>` = {"base", "value"}, `<role>/process/<key>`, `env_vars`, `redacted_keys`. Values may be nested.
+    `roles` is the same by role: role -> the complete configuration of that role, un-prefixed.
+    """
+
+    values: Mapping[str, Json]
+    roles: Mapping[str, Mapping[str, Json]]
+
+
+class Backend(Protocol):
+    """A tracker, as delivery sees it. Calls come in the order open, (set_config | write)*, close.
+
+    `is_durable` says what a returned `write` means: True, the rows survive the death of this process; False, only a
+    `close` that returned does (a client with a queue of its own).
+    """
+
+    name: str
+    is_durable: bool
+
+    def open(self, run: RunFacts, writer: Writer) -> None:
+        """Create the run in the tracker, or continue the one with this id; bounded in time (at most about 30 s)."""
+
+    def set_config(self, config: RunConfig) -> None:
+        """Make the tracker show this configuration; called again with the whole of it when anything changed."""
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Hand over rows, in order. On an exception none or some of them are held: delivery finds out by `read_points`."""
+
+    def close(self, exit_code: int | None, timeout_s: float) -> None:
+        """Flush and release everything. `exit_code` None: this writer stops, but the run is not over.
+
+        Raises `TryAgain` when the tracker has not confirmed everything within `timeout_s`; resources are freed even then.
+        May be called twice, and without a successful `open`.
+        """
+
+
+class Readable(Protocol):
+    """A backend whose tracker can be read back, for `verify` and to find out what a killed delivery had written.
+
+    `points(row)` is what the tracker should hold for a row; `read_points` what it does hold. Both in the tracker's own
+    precision (float32 for TensorBoard, milliseconds for MLflow), so that nothing lost and nothing doubled means: equal multisets.
+    `config_as_held` and `read_config` are the same pair for the configuration.
+    """
+
+    def points(self, row: Row) -> list[Point]:
+        """The points that this row becomes, deterministic, independent of any connection."""
+
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        """Every point the tracker holds for the run; raises `TryAgain` when it cannot be asked now."""
+
+    def config_as_held(self, config: RunConfig) -> dict[str, Json]:
+        """The configuration in the form in which this tracker keeps it."""
+
+    def read_config(self, run: RunFacts) -> dict[str, Json]:
+        """The configuration that the tracker holds for the run."""

@@ -1,0 +1,1 @@
+"""Real jobs on a CPU that track themselves: PPO, GRPO, and an explorer with a trainer."""

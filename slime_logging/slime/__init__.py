@@ -1,0 +1,1 @@
+"""Modules that an unchanged slime can import in place of its own."""
