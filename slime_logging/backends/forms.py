@@ -1,0 +1,91 @@
+"""The nearest forms of values that a tracker cannot hold as they are, and the warning that says so once.
+
+Policy: pure functions of plain JSON values; nothing raises, nothing is dropped, and equal values give equal forms. What
+each tracker stores in another form is listed in docs/backends.md.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Iterator, Mapping
+
+from slime_logging.backends.base import Json
+
+_LOGGER = logging.getLogger("slime_logging")
+
+INT64_MIN, UINT64_MAX = -(2**63), 2**64 - 1
+"""What orjson, and so Trackio's and most other JSON stores, take as an integer."""
+
+
+class Notices:
+    """Says each thing once, at warning level, in the name of one backend."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._said: set[str] = set()
+
+    def once(self, topic: str, message: str) -> None:
+        """Warn with `message`, unless something was said about `topic` before."""
+        if topic not in self._said:
+            self._said.add(topic)
+            _LOGGER.warning("%s: %s", self._backend, message)
+
+
+def canonical(value: Json) -> str:
+    """One text for equal JSON values, whatever the order of keys; NaN equals NaN, 1 differs from 1.0 and from true."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def clean_text(text: str) -> str:
+    """The text without lone surrogates, which no tracker can encode; they become `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def as_text(value: Json) -> str:
+    """A value as people write it: text as it stands, everything else as JSON."""
+    return clean_text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def is_number(value: Json) -> bool:
+    """True for int and float, False for bool."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def storable(value: Json) -> Json:
+    """The value for a strict JSON store: non-finite floats and integers beyond 64 bits become text."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if is_number(value) and not INT64_MIN <= value <= UINT64_MAX:  # type: ignore[operator]
+        return str(value)
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(str(key)): storable(item) for key, item in value.items()}
+    return value
+
+
+def flatten(values: Mapping[str, Json]) -> dict[str, Json]:
+    """Nested mappings as flat names, `{"a": {"b": 1}}` -> `{"a/b": 1}`; lists and empty mappings stay values.
+
+    Two values that would get one name both stay: the later one's name ends in `~2`, `~3` and so on.
+    """
+    flat: dict[str, Json] = {}
+    for name, value in _leaves("", values):
+        unique, number = name, 2
+        while unique in flat:
+            unique, number = f"{name}~{number}", number + 1
+        flat[unique] = value
+    return flat
+
+
+def _leaves(prefix: str, values: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    for key, value in values.items():
+        name = f"{prefix}{clean_text(str(key))}"
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(f"{name}/", value)
+        else:
+            yield name, value

@@ -1,0 +1,245 @@
+"""Trackio: one of its runs for each role, all in the group of the job, with that role's configuration un-prefixed.
+
+In its run comparer, "Diff only" then shows what differs between actor and critic. Rows of a role are in the role's
+run, rows of processes without one (the driver) in a run named like the job, which also has what belongs to no role
+(overrides, facts).
+
+Policy: files only, no account, no network. A row is stored when `write` returns, with its own time and step, once
+however often it is delivered. Where: `--trackio-dir`, else TRACKIO_DIR, else `trackio` in the run's directory.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
+from slime_logging.backends.forms import Notices, canonical, clean_text, flatten, storable
+from slime_logging.backends.trackio_store import Store
+from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
+
+OPTIONS: tuple[tuple[str, dict[str, object]], ...] = (
+    ("--trackio-dir", {"help": "Trackio's files; default: TRACKIO_DIR, else trackio/ in the run's directory"}),
+    ("--trackio-project", {"help": "Trackio's project; default: the run's project"}),
+)
+
+_RESERVED_METRICS = frozenset({"project", "run", "timestamp", "step", "time", "metrics"})
+"""Trackio's reader overwrites these (utils.RESERVED_KEYS in 0.43); like its own client we store them as `__<name>`."""
+
+_IGNORED_VARIABLES = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
+_STATE_KEY = "run_state"
+_JOB = ""
+
+
+class TrackioBackend:
+    """Writes Trackio's database through its own storage."""
+
+    name = "trackio"
+    is_durable = True
+
+    def __init__(self) -> None:
+        self._notices = Notices(self.name)
+        self._run: RunFacts | None = None
+        self._store: Store | None = None
+        self._configs: dict[str, dict[str, Json]] = {}
+        self._is_state_known = False
+
+    def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
+        """Start the storage process and create the project's database."""
+        if importlib.util.find_spec("trackio") is None:
+            raise MissingBackendError("trackio", "trackio")
+        for variable in _IGNORED_VARIABLES:
+            if os.environ.get(variable):
+                self._notices.once(
+                    variable,
+                    f"{variable} is set, but rows would lose their times there: everything is stored in "
+                    f"{_directory(run)}. Move it when the job is over: trackio sync --project {_project(run)}",
+                )
+        self._run = run
+        self._connect().call("open", project=_project(run))
+
+    def set_config(self, config: RunConfig) -> None:
+        """Replace the configuration of every role's run whose configuration changed."""
+        held = self._opened()
+        changed = {role: values for role, values in self._by_role(config).items() if self._configs.get(role) != values}
+        state = {_STATE_KEY: "running"}
+        self._log([_config_batch(held, role, values | state) for role, values in changed.items()])
+        self._configs |= changed
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Store the rows; those stored before are recognised by their id and skipped."""
+        held = self._opened()
+        batches: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            role = row.role or _JOB
+            batch = batches.setdefault(role, _batch(held, role))
+            batch["metrics_list"].append(self._metrics(row))
+            batch["steps"].append(_step(row))
+            batch["timestamps"].append(_timestamp(row.time_s))
+            batch["log_ids"].append(f"{held.run_id}/{row.row_id}")
+        self._log(list(batches.values()))
+
+    def close(self, exit_code: int | None, timeout_s: float) -> None:
+        """Note the final state in each configuration and end the storage process."""
+        store, run, self._store, self._run = self._store, self._run, None, None
+        if store is None or run is None:
+            return
+        try:
+            if exit_code is not None:
+                state: dict[str, Json] = {
+                    _STATE_KEY: "finished" if exit_code == 0 else f"failed (exit code {exit_code})"
+                }
+                batches = [_config_batch(run, role, values | state) for role, values in self._configs.items()]
+                store.call("log", batches=batches, timeout_s=timeout_s)
+        finally:
+            store.close(timeout_s)
+
+    def points(self, row: Row) -> list[Point]:
+        """One point a row: its id, role, step, time and metrics, as Trackio keeps them."""
+        return [(row.row_id, row.role or _JOB, _step(row), _timestamp(row.time_s), canonical(self._metrics(row)))]
+
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        """The rows in the database, in the order stored."""
+        query = (
+            "SELECT log_id, run_id, step, timestamp, metrics FROM metrics WHERE log_id LIKE ? ESCAPE '!' ORDER BY id"
+        )
+        for log_id, run_id, step, timestamp, metrics in _query(run, query, (_pattern(f"{run.run_id}/"),)):
+            row_id = log_id.removeprefix(f"{run.run_id}/")
+            if not row_id.startswith("config:"):
+                role = run_id.removeprefix(run.run_id).removeprefix("-")
+                yield row_id, role, step, timestamp, canonical(json.loads(metrics))
+
+    def config_as_held(self, config: RunConfig) -> dict[str, Json]:
+        """`<role>: <key>` -> value, the job's own without a role."""
+        return {f"{role}: {key}": value for role, held in self._by_role(config).items() for key, value in held.items()}
+
+    def read_config(self, run: RunFacts) -> dict[str, Json]:
+        """What Trackio shows as configuration of the runs in the job's group."""
+        found: dict[str, Json] = {}
+        for run_id, text in _query(run, "SELECT run_id, config FROM configs", ()):
+            if run_id == run.run_id or run_id.startswith(f"{run.run_id}-"):
+                role = run_id.removeprefix(run.run_id).removeprefix("-")
+                held = json.loads(text)
+                found |= {f"{role}: {k}": v for k, v in held.items() if k[:1] != "_" and k != _STATE_KEY}
+        return found
+
+    def _by_role(self, config: RunConfig) -> dict[str, dict[str, Json]]:
+        """Every value once: each role's own, and under the job what no role has."""
+        by_role = {
+            role: {self._key(key): storable(value) for key, value in values.items()}
+            for role, values in config.roles.items()
+        }
+        owned = {f"{role}/{key}": value for role, values in config.roles.items() for key, value in values.items()}
+        for values in list(config.roles.values())[:1]:
+            owned |= values
+        by_role[_JOB] = {
+            self._key(key): storable(value)
+            for key, value in config.values.items()
+            if key not in owned or canonical(owned[key]) != canonical(value)
+        }
+        return by_role
+
+    def _key(self, key: str) -> str:
+        if not key.startswith("_"):
+            return clean_text(key)
+        self._notices.once("_", "configuration keys that start with _ are its own: they are stored as key:<name>")
+        return clean_text(f"key:{key}")
+
+    def _metrics(self, row: Row) -> dict[str, Json]:
+        flat = flatten(row.metrics)
+        flat.setdefault(clean_text(row.step_key), row.step)
+        held: dict[str, Json] = {}
+        for key, value in flat.items():
+            is_reserved = key in _RESERVED_METRICS or key.startswith("__")
+            if is_reserved:
+                self._notices.once(key, f"the metric name {key!r} is its own: it is stored as __{key}")
+            held[f"__{key}" if is_reserved else key] = storable(value)
+        return held
+
+    def _log(self, batches: list[dict[str, Any]]) -> None:
+        if batches:
+            self._connect().call("log", batches=batches)
+
+    def _connect(self) -> Store:
+        """The storage process; started anew where it died."""
+        run = self._opened()
+        if self._store is None or not self._store.is_alive:
+            self._store = Store(_directory(run))
+        return self._store
+
+    def _opened(self) -> RunFacts:
+        if self._run is None:
+            raise WillNeverWork("trackio: not open")
+        return self._run
+
+
+def _directory(run: RunFacts) -> Path:
+    chosen = run.options.get("trackio_dir") or os.environ.get("TRACKIO_DIR")
+    return Path(chosen).expanduser().absolute() if chosen else run.directory / "trackio"
+
+
+def _project(run: RunFacts) -> str:
+    return str(run.options.get("trackio_project") or run.project)
+
+
+def _batch(run: RunFacts, role: str) -> dict[str, Any]:
+    """An empty call of Trackio's storage for the run of one role."""
+    return {
+        "project": _project(run),
+        "run": f"{run.name}-{role}" if role else run.name,
+        "run_id": f"{run.run_id}-{role}" if role else run.run_id,
+        "metrics_list": [],
+        "steps": [],
+        "timestamps": [],
+        "log_ids": [],
+    }
+
+
+def _config_batch(run: RunFacts, role: str, values: Mapping[str, Json]) -> dict[str, Any]:
+    """The call that replaces a configuration.
+
+    Trackio stores one together with rows only, hence the empty row, which is the same at every call and so stored once.
+    """
+    own = {"_Username": None, "_Created": _timestamp(run.created_s), "_Group": run.group or run.name}
+    return _batch(run, role) | {
+        "metrics_list": [{}],
+        "steps": [0],
+        "timestamps": [_timestamp(run.created_s)],
+        "log_ids": [f"{run.run_id}/config:{role}"],
+        "config": {**values, **own},
+    }
+
+
+def _step(row: Row) -> int:
+    """Trackio's steps are whole numbers; the exact one is in the row under its step key."""
+    return int(row.step)
+
+
+def _timestamp(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, timezone.utc).isoformat(timespec="microseconds")
+
+
+def _pattern(prefix: str) -> str:
+    return prefix.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
+
+
+def _query(run: RunFacts, query: str, values: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    store = Store(_directory(run))
+    try:
+        path = Path(store.call("path", project=_project(run)))
+    finally:
+        store.close(5.0)
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30.0)) as database:
+            yield from database.execute(query, values)
+    except sqlite3.Error as error:
+        raise TryAgain(f"trackio: cannot read {path}: {error}") from error
