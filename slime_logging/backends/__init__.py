@@ -1,1 +1,26 @@
-"""The trackers: one module each behind the protocol of `base`."""
+"""The trackers: one module each behind the protocol of `base`, found by name in one table and imported when opened."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from slime_logging.backends.base import Backend
+
+BACKENDS = {
+    "wandb": "slime_logging.backends.wandb:WandbBackend",
+    "trackio": "slime_logging.backends.trackio:TrackioBackend",
+    "tensorboard": "slime_logging.backends.tensorboard:TensorboardBackend",
+    "mlflow": "slime_logging.backends.mlflow:MlflowBackend",
+    "swanlab": "slime_logging.backends.swanlab:SwanlabBackend",
+    "memory": "slime_logging.backends.memory:MemoryBackend",
+}
+
+PACKAGES = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboard", "mlflow": "mlflow", "swanlab": "swanlab"}
+"""The package whose absence is an error at start, by backend."""
+
+
+def new_backend(name: str) -> Backend:
+    """A fresh backend by its name in `BACKENDS`; it loads no vendor package until it is opened."""
+    module, _, class_name = BACKENDS[name].partition(":")
+    return cast(Backend, getattr(import_module(module), class_name)())

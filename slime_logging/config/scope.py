@@ -1,0 +1,115 @@
+"""Arguments and roles -> the run's configuration, one owner per key.
+
+Policy: the un-prefixed keys are the global arguments with the actor's overrides applied; every other role's complete arguments stand
+under `<role>/`. So the primary knows the whole of it before any role has joined, and the order of joining, finishing and
+uploading cannot change what the run ends with. Nothing of the arguments is copied or changed.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from slime_logging.backends.base import Json, RunConfig
+from slime_logging.config.redact import Redactor
+from slime_logging.config.roles import RoleSet, parse_role_file
+from slime_logging.config.serialize import arguments_to_json, to_json
+
+UNPREFIXED_ROLES = ("actor",)
+"""Roles whose arguments ARE the un-prefixed ones; slime's rollout manager logs the globals too."""
+
+PROCESS_KEYS = frozenset({"rank", "local_rank", "wandb_run_id", "tracking_run_dir"})
+"""Arguments that belong to a process or to tracking, not to a role: they differ between ranks of one role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopedValues:
+    """Values of one scope: a role whose keys are prefixed, or "" for the un-prefixed ones."""
+
+    scope: str
+    values: Mapping[str, Json]
+
+
+def scope_of(role: str | None, prefixed: Iterable[str] = ()) -> str:
+    """The scope of a role: "" for the actor and for processes without a configuration of their own, else the role.
+
+    Args:
+        role: the role that a process joined with.
+        prefixed: roles known to be prefixed; every role but the actor is, once it has a configuration.
+    """
+    if role is None or role in UNPREFIXED_ROLES:
+        return ""
+    return role
+
+
+def run_roles(args: object) -> tuple[str, ...]:
+    """The roles that the primary knows to have arguments of their own: the actor, and the critic where there is one."""
+    return ("actor", "critic") if getattr(args, "use_critic", False) else ("actor",)
+
+
+def primary_scopes(
+    args: Namespace, redactor: Redactor, env_vars: Mapping[str, str]
+) -> tuple[tuple[ScopedValues, ...], RoleSet]:
+    """Everything that the primary logs at its start, and the role set it comes from.
+
+    Args:
+        args: the global arguments; `megatron_config_path` and `use_critic` decide which roles there are.
+        redactor: hides the secrets.
+        env_vars: the environment variables to log, already chosen.
+
+    Raises:
+        RoleConfigError: the role file has mistakes.
+    """
+    role_set = parse_role_file(args, getattr(args, "megatron_config_path", None) or None)
+    roles = run_roles(args)
+    values = role_values(role_set.args.get("actor", args), redactor)
+    values["env_vars"] = dict(redactor.config(to_json_mapping(env_vars)))
+    for role in roles:
+        values.update(override_values(role_set, role, redactor))
+    scopes = [ScopedValues(scope="", values=values)]
+    scopes += [
+        ScopedValues(scope=role, values=role_values(role_set.args[role], redactor))
+        for role in roles
+        if role not in UNPREFIXED_ROLES
+    ]
+    return tuple(scopes), role_set
+
+
+def role_values(args: object, redactor: Redactor) -> dict[str, Json]:
+    """The arguments of one role as plain, redacted JSON, un-prefixed, without what belongs to the process."""
+    values = arguments_to_json(args if isinstance(args, (Namespace, Mapping)) else vars(args))
+    return redactor.config({key: value for key, value in values.items() if key not in PROCESS_KEYS})
+
+
+def override_values(role_set: RoleSet, role: str, redactor: Redactor) -> dict[str, Json]:
+    """`overrides/<role>/<key>` = base and role's value, for every key that an override, a rule or a derivation changed."""
+    changed = {
+        override.key: {"base": to_json(override.base), "value": to_json(override.value), "source": override.source}
+        for override in role_set.overrides.get(role, ())
+    }
+    hidden = redactor.config(to_json_mapping(changed))
+    return {f"overrides/{role}/{key}": value for key, value in hidden.items()}
+
+
+def to_json_mapping(values: Mapping[str, object]) -> dict[str, Json]:
+    """A mapping with text keys as plain JSON."""
+    return {str(key): to_json(value) for key, value in values.items()}
+
+
+def flatten(scopes: Mapping[str, Mapping[str, Json]], roles: Sequence[str]) -> RunConfig:
+    """The scopes as one run configuration: the flat view that most trackers show, and the view by role."""
+    values = dict(scopes.get("", {}))
+    by_role: dict[str, Mapping[str, Json]] = {}
+    for role in roles:
+        own = scopes.get(scope_of(role))
+        if own is not None:
+            by_role[role] = {key: value for key, value in own.items() if not _is_of_the_run(key)}
+    for scope, own in scopes.items():
+        if scope:
+            values.update({f"{scope}/{key}": value for key, value in own.items()})
+    return RunConfig(values=values, roles=by_role)
+
+
+def _is_of_the_run(key: str) -> bool:
+    return "/" in key or key in ("env_vars", "redacted_keys")

@@ -1,0 +1,215 @@
+"""A process's journal: an append-only file of its own that is the queue to every tracker.
+
+Policy:
+
+- `append` returns once the line is with the operating system: it survives `kill -9`. A background thread brings it to the disk
+  (`fdatasync`) within about a second; only a power cut in between can take it.
+- A file is opened once for writing, by the process that created it, and never again: no repair in place, no second writer, no
+  forked child. Names are unique across hosts, pids, restarts and forks.
+- A line is written by one `write`. A short write ends the journal: what follows it could not be told from its torn half.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from slime_logging.record.entries import MAX_LINE_BYTES, ROW_PREFIX
+
+SUFFIX = ".jsonl"
+SYNC_INTERVAL_S = 0.5
+READ_BYTES = 1 << 20
+
+
+class JournalBroken(OSError):  # noqa: N818 - a state, told to the recorder only
+    """The journal cannot take lines any more: disk full, read-only, directory gone."""
+
+
+def journal_name(role: str | None, rank: int | None = None) -> str:
+    """A name that no other journal has: role, host and pid to be read by people, 64 random bits to be unique."""
+    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())[:32] or "host"
+    label = re.sub(r"[^A-Za-z0-9_-]", "-", role or "main")[:32]
+    rank_part = "" if rank is None else f"-r{rank}"
+    return f"{label}{rank_part}-{host}-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+class Journal:
+    """The writing end. Thread-safe; not usable in a forked child (`is_mine` tells).
+
+    Args:
+        directory: an existing directory.
+        name: from `journal_name`.
+
+    Raises:
+        OSError: the file cannot be created.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.name = name
+        self.path = directory / (name + SUFFIX)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._lock = threading.Lock()
+        self._seq = 0
+        self._pid = os.getpid()
+        self._is_broken = False
+        self._is_dirty = threading.Event()
+        self._is_closed = threading.Event()
+        self._syncer = threading.Thread(target=self._sync_often, name="slime-logging-fsync", daemon=True)
+        self._syncer.start()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process created the journal: False in a forked child."""
+        return self._pid == os.getpid()
+
+    @property
+    def num_records(self) -> int:
+        """How many lines were acknowledged."""
+        return self._seq
+
+    def append(self, line: Callable[[int], bytes]) -> int:
+        """Append one line, made by `line(seq)`, and return its sequence number.
+
+        Raises:
+            JournalBroken: it could not be written whole; the journal takes nothing more.
+            ValueError: the line is longer than `MAX_LINE_BYTES`; nothing was written.
+        """
+        with self._lock:
+            if self._is_broken or self._is_closed.is_set():
+                raise JournalBroken(f"journal {self.path} is closed")
+            seq = self._seq
+            data = line(seq)
+            if len(data) > MAX_LINE_BYTES:
+                raise ValueError(f"a record of {len(data)} bytes; the most is {MAX_LINE_BYTES}")
+            try:
+                num_written = os.write(self._fd, data)
+            except OSError as error:
+                self._is_broken = True
+                raise JournalBroken(*error.args) from error
+            if num_written != len(data):
+                self._is_broken = True
+                raise JournalBroken(f"only {num_written} of {len(data)} bytes were written")
+            self._seq = seq + 1
+        if not self._is_dirty.is_set():
+            self._is_dirty.set()
+        return seq
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted under us: lines would still be taken, but nobody could find them."""
+        try:
+            return os.fstat(self._fd).st_nlink == 0 or not self.path.exists()
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Bring everything to the disk and close the file. May be called twice."""
+        with self._lock:
+            if self._is_closed.is_set() or not self.is_mine:
+                return
+            self._is_closed.set()
+        self._is_dirty.set()
+        self._syncer.join(timeout=10)
+
+    def abandon(self) -> None:
+        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's file."""
+        os.close(self._fd)
+
+    def _sync_often(self) -> None:
+        while not self._is_closed.is_set():
+            self._is_dirty.wait()
+            self._is_closed.wait(SYNC_INTERVAL_S)
+            self._is_dirty.clear()
+            self._sync()
+        self._sync()
+        os.close(self._fd)
+
+    def _sync(self) -> None:
+        try:
+            os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
+        except OSError:
+            self._is_broken = True
+
+
+class JournalReader:
+    """The reading end of a journal: complete lines from a byte offset on, while it may still grow.
+
+    Torn or damaged lines are never returned; `num_damaged` counts the complete lines that do not parse. Memory is bounded by
+    `MAX_LINE_BYTES` whatever the file holds. The file stays open, so that one deleted while it is read is still read to its end.
+    """
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path = path
+        self.offset = offset
+        self.num_damaged = 0
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        self._is_skipping = False
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            self.close()
+            raise OSError(f"{path} is not a regular file")
+
+    def num_bytes_left(self) -> int:
+        """How many bytes lie behind the offset now, a torn tail included."""
+        return max(0, os.fstat(self._fd).st_size - self.offset)
+
+    def read(self, max_bytes: int = READ_BYTES, *, has_rows: bool = True) -> list[tuple[int, dict[str, Any]]]:
+        """The next complete records, each with the offset behind it; empty when there is none yet.
+
+        Args:
+            max_bytes: about how many bytes to take at once; one line longer than that is still taken whole.
+            has_rows: False passes over the metrics rows without parsing them.
+        """
+        records = []
+        for end, line in self._lines(max_bytes):
+            if not has_rows and line.startswith(ROW_PREFIX):
+                continue
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                record = None
+            if isinstance(record, dict):
+                records.append((end, record))
+            else:
+                self.num_damaged += 1
+        return records
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _lines(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
+        data = os.pread(self._fd, max_bytes, self.offset)
+        while data and b"\n" not in data and len(data) < MAX_LINE_BYTES:
+            more = os.pread(self._fd, max_bytes, self.offset + len(data))
+            if not more:
+                return
+            data += more
+        cut = data.rfind(b"\n") + 1
+        if data and not cut:
+            self._skip_overlong(len(data))
+            return
+        start = 0
+        while start < cut:
+            end = data.index(b"\n", start) + 1
+            self.offset += end - start
+            if self._is_skipping:
+                self._is_skipping = False
+                self.num_damaged += 1
+            else:
+                yield self.offset, data[start:end]
+            start = end
+
+    def _skip_overlong(self, num_bytes: int) -> None:
+        self.offset += num_bytes
+        self._is_skipping = True

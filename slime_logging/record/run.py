@@ -1,0 +1,215 @@
+"""A run's directory: where every process of the job finds the run, and what is left of it when they are gone.
+
+    <tracking-dir>/<run id>/
+        run.json          what the run is; replaced as a whole by the primary only, at each start
+        primary.lock      held by the living primary
+        journals/         one file a process
+        delivery/         per tracker and delivering process: the cursor, and what was set aside
+        wandb/ ...        the trackers' own local files
+
+Policy: no file is written by two processes. Files are 0600, directories 0700. What is read back is hostile: names are
+checked, links are not followed, sizes are bounded.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import socket
+import string
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from slime_logging.errors import RunConflictError, RunNotFoundError, SettingsError
+from slime_logging.record.journal import SUFFIX
+
+RUN_FILE = "run.json"
+SCHEMA = 1
+MAX_RUN_FILE_BYTES = 4 * 2**20
+_ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_ID_ALPHABET = string.ascii_lowercase + string.digits
+
+
+def mint_run_id() -> str:
+    """A new run id: 8 lower-case letters and digits, as W&B's own are (36**8, about 2.8e12)."""
+    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(8))
+
+
+def check_run_id(run_id: str) -> str:
+    """The id itself if it can name a directory and a run in every tracker; else `SettingsError`."""
+    if not _ID_PATTERN.fullmatch(run_id):
+        raise SettingsError(
+            f"run id {run_id[:80]!r}: use 1 to 128 letters, digits, '-', '_' or '.', starting with a letter or digit."
+        )
+    return run_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFile:
+    """What `run.json` says. `num_starts` counts primaries: 1, and one more for each resume. Times are Unix seconds.
+
+    `is_shared` tells that processes which do not see this directory may deliver to W&B for themselves.
+    """
+
+    run_id: str
+    project: str
+    name: str
+    group: str | None
+    created_s: float
+    num_starts: int
+    is_shared: bool
+    trackers: tuple[str, ...]
+    roles: tuple[str, ...]
+    axes: Mapping[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    host: str = field(default_factory=socket.gethostname)
+    schema: int = SCHEMA
+
+
+class RunDirectory:
+    """One run on disk. Constructing it touches nothing.
+
+    Args:
+        path: `<tracking-dir>/<run id>`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.journals = self.path / "journals"
+        self.delivery = self.path / "delivery"
+        self._lock_fd = -1
+
+    def create(self) -> None:
+        """Make the directories; those that exist already stay as they are."""
+        for directory in (self.path.parent, self.path, self.journals, self.delivery):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def lock(self) -> None:
+        """Become the run's primary until this process ends or `unlock`.
+
+        Raises:
+            RunConflictError: another living process is the primary.
+        """
+        fd = os.open(self.path / "primary.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = os.read(fd, 256).decode(errors="replace").strip()
+            os.close(fd)
+            raise RunConflictError(
+                f"run {self.path.name} already has a living primary ({owner or 'unknown process'}). "
+                "Give this job another --wandb-run-id, or end the other one first."
+            ) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"host {socket.gethostname()}, pid {os.getpid()}\n".encode(), 0)
+        self._lock_fd = fd
+
+    def unlock(self) -> None:
+        """Stop being the primary (in a forked child: let go of the inherited lock without releasing the parent's)."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    @property
+    def has_living_primary(self) -> bool:
+        """Whether a process holds the run's lock now."""
+        try:
+            fd = os.open(self.path / "primary.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def read(self) -> RunFile:
+        """What `run.json` says.
+
+        Raises:
+            RunNotFoundError: there is none, or it is not one of ours.
+        """
+        try:
+            with (self.path / RUN_FILE).open("rb") as file:
+                data = orjson.loads(file.read(MAX_RUN_FILE_BYTES))
+            known = {name: data[name] for name in RunFile.__dataclass_fields__}
+            known |= {name: tuple(str(item) for item in known[name]) for name in ("trackers", "roles")}
+            check_run_id(known["run_id"])
+        except OSError as error:
+            raise RunNotFoundError(f"no run at {self.path}: {error.strerror or error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunNotFoundError(f"{self.path / RUN_FILE} is not the description of a run: {error}") from error
+        return RunFile(**known)
+
+    def write(self, run: RunFile) -> None:
+        """Replace `run.json` as a whole; only the primary does."""
+        write_whole(self.path / RUN_FILE, orjson.dumps(asdict(run), option=orjson.OPT_INDENT_2))
+
+    def start(self, run: RunFile) -> RunFile:
+        """Write `run.json` for a new start: a first one, or one that continues what is there, under its first name."""
+        try:
+            before = self.read()
+        except RunNotFoundError:
+            self.write(run)
+            return run
+        now = replace(run, created_s=before.created_s, name=before.name, group=before.group, project=before.project)
+        now = replace(now, num_starts=before.num_starts + 1, roles=tuple(dict.fromkeys((*before.roles, *run.roles))))
+        self.write(now)
+        return now
+
+    def journal_paths(self) -> list[Path]:
+        """Every journal that is there now, oldest name first."""
+        try:
+            with os.scandir(self.journals) as entries:
+                return sorted(Path(e.path) for e in entries if e.name.endswith(SUFFIX) and e.is_file(follow_symlinks=False))
+        except OSError:
+            return []
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file as a whole: a reader sees the old content or the new one, also after a crash."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def newest_run(directory: Path) -> RunDirectory | None:
+    """The run of a tracking directory whose primary started last, by the time of its `run.json`; None when there is none."""
+    found = [(p.stat().st_mtime, p.parent) for p in directory.glob(f"*/{RUN_FILE}") if p.is_file()]
+    return RunDirectory(max(found)[1]) if found else None
+
+
+def find_run(where: str | Path, directory: Path) -> RunDirectory:
+    """The run that a person names: a path to its directory, or an id below the tracking directory.
+
+    Raises:
+        RunNotFoundError: with the ids that are there.
+    """
+    for path in (Path(where), directory / where):
+        if (path / RUN_FILE).is_file():
+            return RunDirectory(path)
+    known = sorted(p.parent.name for p in directory.glob(f"*/{RUN_FILE}"))
+    hint = f"runs there: {', '.join(known[-10:])}" if known else f"there are no runs in {directory}"
+    raise RunNotFoundError(f"no run {str(where)!r}; {hint}.")
+
+
+def now_s() -> float:
+    """The time, Unix seconds."""
+    return time.time()
