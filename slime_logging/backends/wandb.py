@@ -1,0 +1,144 @@
+"""W&B: one client for the run, in a process of its own (`wandb_link`), offline or online, read back by file or by API.
+
+Policy:
+
+- Nothing of the client touches this process: no login, no netrc or settings file, no environment variable, no argv.
+- Plain mode where this is the run's only client; `mode="shared"` where others may write too, always with
+  `resume="allow"`, the same full table of step axes, and a primary that alone decides the run's final state.
+- Rows reach the client in order and carry their own time and id (`wandb_form`); `write` returns when they are handed
+  over, and only a `close` that returned says that the tracker holds them: online it asks the server for the last row,
+  because the client keeps silent when the server has refused its stream for good.
+- Every call is bounded; a client that hangs is killed, and the next `open` starts afresh.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..errors import MissingBackendError, TryAgain, WillNeverWork
+from . import wandb_offline
+from .base import Json, Point, Row, RunConfig, RunFacts, Writer
+from .wandb_form import comparable, config_form, history_point, history_rows
+from .wandb_link import Link
+from .wandb_options import client_settings, connection, is_online
+
+OPEN_TIMEOUT_S = 30.0
+REQUEST_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 120.0
+PAGE_ROWS = 5_000
+
+
+class WandbBackend:
+    """The `Backend` and `Readable` for W&B."""
+
+    name = "wandb"
+    is_durable = False
+
+    def __init__(self, *, open_timeout_s: float = OPEN_TIMEOUT_S) -> None:
+        self._open_timeout_s = open_timeout_s
+        self._link: Link | None = None
+        self._run: RunFacts | None = None
+        self._config: dict[str, Json] = {}
+        self._last_row: str | None = None
+
+    def open(self, run: RunFacts, writer: Writer) -> None:
+        """Start the client and create or continue the run; at most `open_timeout_s`."""
+        _require_package()
+        deadline_s = time.monotonic() + self._open_timeout_s
+        self._link, self._run, self._config, self._last_row = Link(), run, {}, None
+        settings = client_settings(run, writer, init_timeout_s=max(1.0, self._open_timeout_s * 0.7))
+        try:
+            self._link.ask("open", settings, dict(run.axes), timeout_s=deadline_s - time.monotonic())
+        except (TryAgain, WillNeverWork):
+            self._release()
+            raise
+
+    def set_config(self, config: RunConfig) -> None:
+        """Send the keys that changed since the last call."""
+        held = config_form(config.values)
+        changed = {key: value for key, value in held.items() if key not in self._config or self._config[key] != value}
+        if changed:
+            self._ask("config", changed)
+        self._config = held
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Hand rows to the client; a failure of one call may show at the next."""
+        link = self._opened()
+        batch = [(row.step_key, part) for row in rows for part in history_rows(row)]
+        if not batch:
+            return
+        link.send("rows", batch, timeout_s=REQUEST_TIMEOUT_S)
+        link.settle(timeout_s=REQUEST_TIMEOUT_S, leave=1)
+        self._last_row = batch[-1][1]["_row"]
+
+    def close(self, exit_code: int | None, timeout_s: float) -> None:
+        """Flush, and online have the server confirm the last row."""
+        if self._link is None:
+            return
+        try:
+            self._link.ask("close", exit_code, self._last_row, timeout_s, timeout_s=timeout_s)
+        finally:
+            self._release()
+
+    def points(self, row: Row) -> list[Point]:
+        """(row id, digest of step and metrics) for each history row."""
+        return [point for part in history_rows(row) if (point := history_point(part)) is not None]
+
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        """The points in the run's `.wandb` files, or on the server."""
+        if not is_online(run):
+            rows: Iterator[dict[str, Any]] = wandb_offline.read_rows(run)
+        else:
+            rows = self._read_online(run)
+        for row in rows:
+            if (point := history_point(row)) is not None:
+                yield point
+
+    def config_as_held(self, config: RunConfig) -> dict[str, Json]:
+        """The configuration in W&B's form, whole floats as integers."""
+        held: dict[str, Json] = comparable(config_form(config.values))
+        return held
+
+    def read_config(self, run: RunFacts) -> dict[str, Json]:
+        """The configuration in the run's `.wandb` files, or on the server."""
+        if not is_online(run):
+            held: dict[str, Json] = wandb_offline.read_config(run)
+        else:
+            link = Link()
+            try:
+                held = link.ask("read_config", connection(run), timeout_s=READ_TIMEOUT_S)
+            finally:
+                link.kill()
+        return {key: comparable(value) for key, value in held.items()}
+
+    def _read_online(self, run: RunFacts) -> Iterator[dict[str, Any]]:
+        link, start = Link(), 0
+        try:
+            while True:
+                rows, start = link.ask("read_rows", connection(run), start, PAGE_ROWS, timeout_s=READ_TIMEOUT_S)
+                yield from rows
+                if start is None:
+                    return
+        finally:
+            link.kill()
+
+    def _ask(self, verb: str, *arguments: Any) -> Any:
+        return self._opened().ask(verb, *arguments, timeout_s=REQUEST_TIMEOUT_S)
+
+    def _opened(self) -> Link:
+        if self._link is None:
+            raise TryAgain("the W&B client is not open")
+        return self._link
+
+    def _release(self) -> None:
+        if self._link is not None:
+            self._link.kill()
+        self._link = None
+
+
+def _require_package() -> None:
+    if importlib.util.find_spec("wandb") is None:
+        raise MissingBackendError("wandb", "wandb")
