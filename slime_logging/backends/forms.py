@@ -11,12 +11,17 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 
-from slime_logging.backends.base import Json
+from slime_logging.backends.base import Json, RunConfig
 
 _LOGGER = logging.getLogger("slime_logging")
 
 INT64_MIN, UINT64_MAX = -(2**63), 2**64 - 1
 """What orjson, and so Trackio's and most other JSON stores, take as an integer."""
+
+JOB = ""
+"""Stands for the job itself where others name a role."""
+
+_CELL_CHARACTERS = 200
 
 
 class Notices:
@@ -80,6 +85,53 @@ def flatten(values: Mapping[str, Json]) -> dict[str, Json]:
             unique, number = f"{name}~{number}", number + 1
         flat[unique] = value
     return flat
+
+
+def by_role(config: RunConfig) -> dict[str, dict[str, Json]]:
+    """Every value of the configuration once: each role's own un-prefixed, and under `JOB` what belongs to no role."""
+    owned = {f"{role}/{key}": value for role, values in config.roles.items() for key, value in values.items()}
+    for values in list(config.roles.values())[:1]:
+        owned |= values
+    job = {
+        key: value
+        for key, value in config.values.items()
+        if key not in owned or canonical(owned[key]) != canonical(value)
+    }
+    return {role: dict(values) for role, values in config.roles.items()} | {JOB: job}
+
+
+def role_diff(config: RunConfig) -> dict[str, dict[str, Json]]:
+    """The keys that are not the same for every role: key -> role -> value; a role that lacks the key is left out."""
+    keys = dict.fromkeys(key for values in config.roles.values() for key in values)
+    rows = {key: {role: vs[key] for role, vs in config.roles.items() if key in vs} for key in keys}
+    return {
+        key: row
+        for key, row in sorted(rows.items())
+        if len(row) < len(config.roles) or len({canonical(value) for value in row.values()}) > 1
+    }
+
+
+def markdown_diff(config: RunConfig) -> str:
+    """The same as a Markdown table with a column for each role."""
+    roles = list(config.roles)
+    rows = [["key", *roles], ["---"] * (len(roles) + 1)]
+    for key, by in role_diff(config).items():
+        rows.append([key, *(as_text(by[role]) if role in by else "" for role in roles)])
+    return "\n".join("| " + " | ".join(_cell(text) for text in row) + " |" for row in rows)
+
+
+def _cell(text: str) -> str:
+    for character, form in (
+        ("\\", "\\\\"),
+        ("|", "\\|"),
+        ("`", "\\`"),
+        ("*", "\\*"),
+        ("<", "&lt;"),
+        ("\r", " "),
+        ("\n", " "),
+    ):
+        text = text.replace(character, form)
+    return text if len(text) <= _CELL_CHARACTERS else f"{text[:_CELL_CHARACTERS]}..."
 
 
 def _leaves(prefix: str, values: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:

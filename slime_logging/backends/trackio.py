@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
-from slime_logging.backends.forms import Notices, canonical, clean_text, flatten, storable
+from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, storable
 from slime_logging.backends.trackio_store import Store
 from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
 
@@ -35,7 +35,6 @@ _RESERVED_METRICS = frozenset({"project", "run", "timestamp", "step", "time", "m
 
 _IGNORED_VARIABLES = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
 _STATE_KEY = "run_state"
-_JOB = ""
 
 
 class TrackioBackend:
@@ -78,7 +77,7 @@ class TrackioBackend:
         held = self._opened()
         batches: dict[str, dict[str, Any]] = {}
         for row in rows:
-            role = row.role or _JOB
+            role = row.role or JOB
             batch = batches.setdefault(role, _batch(held, role))
             batch["metrics_list"].append(self._metrics(row))
             batch["steps"].append(_step(row))
@@ -103,7 +102,7 @@ class TrackioBackend:
 
     def points(self, row: Row) -> list[Point]:
         """One point a row: its id, role, step, time and metrics, as Trackio keeps them."""
-        return [(row.row_id, row.role or _JOB, _step(row), _timestamp(row.time_s), canonical(self._metrics(row)))]
+        return [(row.row_id, row.role or JOB, _step(row), _timestamp(row.time_s), canonical(self._metrics(row)))]
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         """The rows in the database, in the order stored."""
@@ -131,20 +130,10 @@ class TrackioBackend:
         return found
 
     def _by_role(self, config: RunConfig) -> dict[str, dict[str, Json]]:
-        """Every value once: each role's own, and under the job what no role has."""
-        by_role = {
+        return {
             role: {self._key(key): storable(value) for key, value in values.items()}
-            for role, values in config.roles.items()
+            for role, values in by_role(config).items()
         }
-        owned = {f"{role}/{key}": value for role, values in config.roles.items() for key, value in values.items()}
-        for values in list(config.roles.values())[:1]:
-            owned |= values
-        by_role[_JOB] = {
-            self._key(key): storable(value)
-            for key, value in config.values.items()
-            if key not in owned or canonical(owned[key]) != canonical(value)
-        }
-        return by_role
 
     def _key(self, key: str) -> str:
         if not key.startswith("_"):
