@@ -2,7 +2,7 @@
 
 Policy: every call gives a namespace of its own, whose lists and mappings nobody else holds. The names and values
 were read by running the argument parsers of slime (624b824) and of Megatron-LM (1dcf0daf, with slime's patch), and its
-validation, for a PPO job of two ranks; `data/ppo_namespace.json` holds them, the ones that JSON has no type for by name.
+validation, for a PPO job of two ranks; `data/ppo_namespace.json` holds them, those JSON has no type for by name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import json
 import signal
+import warnings
 from argparse import Namespace
 from importlib import resources
 from typing import Any
@@ -61,7 +62,9 @@ def grpo_namespace() -> Namespace:
 
 def _attention_backends() -> Any:
     try:
-        from megatron.core.transformer.enums import AttnBackend
+        with warnings.catch_warnings():  # Megatron warns at import that it found no GPU libraries.
+            warnings.simplefilter("ignore")
+            from megatron.core.transformer.enums import AttnBackend
     except ImportError:
         return _AttnBackend
     return AttnBackend
