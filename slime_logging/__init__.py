@@ -1,5 +1,47 @@
-"""One tracked run for a whole RL job on Megatron."""
+"""One tracked run for a whole RL job on Megatron: every role's configuration as that role used it, no row lost, no key leaked."""
 
 from slime_logging._version import __version__
+from slime_logging.config.roles import parse_megatron_role_args
+from slime_logging.errors import (
+    BackendError,
+    MissingBackendError,
+    RoleConfigError,
+    RunConflictError,
+    RunNotFoundError,
+    SettingsError,
+    TrackingError,
+    TryAgain,
+    WillNeverWork,
+)
+from slime_logging.settings import add_tracking_arguments
+from slime_logging.tracking import (
+    finish_tracking,
+    init_tracking,
+    init_wandb_primary,
+    init_wandb_secondary,
+    log,
+    log_config,
+    tracking,
+)
 
-__all__ = ["__version__"]
+__all__ = [
+    "BackendError",
+    "MissingBackendError",
+    "RoleConfigError",
+    "RunConflictError",
+    "RunNotFoundError",
+    "SettingsError",
+    "TrackingError",
+    "TryAgain",
+    "WillNeverWork",
+    "__version__",
+    "add_tracking_arguments",
+    "finish_tracking",
+    "init_tracking",
+    "init_wandb_primary",
+    "init_wandb_secondary",
+    "log",
+    "log_config",
+    "parse_megatron_role_args",
+    "tracking",
+]

@@ -3,6 +3,7 @@
     <tracking-dir>/<run id>/
         run.json          what the run is; replaced as a whole by the primary only, at each start
         primary.lock      held by the living primary
+        delivery.lock     shared by the living processes that deliver, or held by one `slime-logging sync`
         journals/         one file a process
         delivery/         per tracker and delivering process: the cursor, and what was set aside
         wandb/ ...        the trackers' own local files
@@ -85,6 +86,7 @@ class RunDirectory:
         self.journals = self.path / "journals"
         self.delivery = self.path / "delivery"
         self._lock_fd = -1
+        self._delivery_fd = -1
 
     def create(self) -> None:
         """Make the directories; those that exist already stay as they are."""
@@ -111,11 +113,39 @@ class RunDirectory:
         os.pwrite(fd, f"host {socket.gethostname()}, pid {os.getpid()}\n".encode(), 0)
         self._lock_fd = fd
 
+    def share_delivery(self) -> None:
+        """Say that this process delivers journals of this directory, so that no `sync` begins beside it.
+
+        Raises:
+            RunConflictError: a `sync` is under way.
+        """
+        self._hold_delivery(fcntl.LOCK_SH, "`slime-logging sync` is delivering this run now; wait for it, or stop it")
+
+    def claim_delivery(self) -> None:
+        """Be the only process that delivers journals of this directory.
+
+        Raises:
+            RunConflictError: the job is still running, or another `sync` is under way.
+        """
+        self._hold_delivery(fcntl.LOCK_EX, "its job, or another sync, is delivering it now; it will go on by itself")
+
     def unlock(self) -> None:
-        """Stop being the primary (in a forked child: let go of the inherited lock without releasing the parent's)."""
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-            self._lock_fd = -1
+        """Let go of all locks (in a forked child: of the inherited descriptors, without releasing the parent's locks)."""
+        for fd in (self._lock_fd, self._delivery_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._lock_fd = self._delivery_fd = -1
+
+    def _hold_delivery(self, kind: int, why: str) -> None:
+        if self._delivery_fd >= 0:
+            return
+        fd = os.open(self.path / "delivery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(fd)
+            raise RunConflictError(f"run {self.path.name}: {why}.") from error
+        self._delivery_fd = fd
 
     @property
     def has_living_primary(self) -> bool:

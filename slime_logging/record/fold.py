@@ -1,0 +1,54 @@
+"""The run's configuration out of the records of all its processes, the same whatever order they are read in.
+
+Policy: for each key the value with the highest rank stands: a later start of the run beats an earlier one, within a start what a role
+says of itself beats what the primary expected of it, what was said later (`log_config`) beats both, and among equals the
+later time does. A value that a later start changed is kept beside it under `resume/<start>/<key>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slime_logging.backends.base import Json, RunConfig
+from slime_logging.config.scope import flatten
+from slime_logging.record.entries import ConfigEntry
+
+_Rank = tuple[int, int, float, str]
+
+
+class ConfigFold:
+    """The configuration so far. Adding the same entries in any order gives the same result."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str], dict[int, tuple[_Rank, Json]]] = {}
+
+    def add(self, entry: ConfigEntry) -> bool:
+        """Take one record in; returns whether anything changed that a tracker shows."""
+        rank = (entry.start, entry.rank, entry.time_s, entry.journal)
+        has_changed = False
+        for key, value in entry.values.items():
+            by_start = self._said.setdefault((entry.scope, key), {})
+            before = by_start.get(entry.start)
+            if before is None or rank > before[0]:
+                by_start[entry.start] = (rank, value)
+                has_changed |= before is None or before[1] != value
+        return has_changed
+
+    def config(self, roles: Sequence[str]) -> RunConfig:
+        """The configuration as it stands, with the roles in this order and any further ones behind them."""
+        scopes: dict[str, dict[str, Json]] = {}
+        changes: dict[str, Json] = {}
+        for (scope, key), by_start in self._said.items():
+            starts = sorted(by_start)
+            scopes.setdefault(scope, {})[key] = by_start[starts[-1]][1]
+            full_key = f"{scope}/{key}" if scope else key
+            for earlier, later in zip(starts, starts[1:], strict=False):
+                was, now = by_start[earlier][1], by_start[later][1]
+                if was != now and not _is_of_a_process(full_key):
+                    changes[f"resume/{later}/{full_key}"] = {"before": was, "now": now}
+        scopes.setdefault("", {}).update(changes)
+        return flatten(scopes, tuple(dict.fromkeys((*roles, *(scope for scope in scopes if scope)))))
+
+
+def _is_of_a_process(key: str) -> bool:
+    return key.startswith("process/") or "/process/" in key or key == "redacted_keys"

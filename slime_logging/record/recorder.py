@@ -1,0 +1,161 @@
+"""The recording side of one process: everything that it says goes through here into its journal.
+
+Policy: nothing but plain, redacted JSON is written. After the start nothing raises: a journal that breaks is told once, loudly, and
+from then on rows go straight to the deliveries of this process; a row that cannot be written at all is told and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+
+from slime_logging.backends.base import Json, Row
+from slime_logging.config.redact import Redactor
+from slime_logging.config.serialize import metric_to_json
+from slime_logging.record.entries import Opening, encode, split_nonfinite
+from slime_logging.record.journal import Journal, JournalBroken
+from slime_logging.record.run import RunDirectory, now_s
+
+logger = logging.getLogger("slime_logging")
+
+RANK_EXPECTED = 0
+RANK_OWN = 1
+RANK_LATE = 2
+
+MAX_CACHED_NAMES = 200_000
+"""Metric names whose redacted form is remembered; more are redacted again each time, so that memory stays bounded."""
+
+_LARGEST_INT = 2**64 - 1
+_SMALLEST_INT = -(2**63)
+
+
+class Recorder:
+    """Write the records of this process.
+
+    Args:
+        directory: the run's.
+        opening: the journal's first line.
+        redactor: hides secrets in metric names and texts; configuration is redacted already.
+        on_broken: given each row that the journal could not take.
+
+    Raises:
+        OSError: the journal cannot be created.
+    """
+
+    def __init__(
+        self, directory: RunDirectory, opening: Opening, redactor: Redactor, on_broken: Callable[[Row], None]
+    ) -> None:
+        self.opening = opening
+        self._redactor = redactor
+        self._on_broken = on_broken
+        self._is_broken = False
+        self._num_refused = 0
+        self._num_direct = 0
+        self._names: dict[str, str] = {}
+        self.journal = Journal(directory.journals, opening.journal)
+        self.journal.append(encode("open", opening.to_body()))
+
+    def row(self, metrics: Mapping[str, object], step_key: str) -> None:
+        """Record one row of metrics.
+
+        Raises:
+            KeyError: `metrics` has no `step_key`; the caller's mistake.
+        """
+        if step_key not in metrics:
+            raise KeyError(f"the metrics have no step key {step_key!r}; they have: {', '.join(map(str, metrics))[:500]}")
+        values: dict[str, Json] = {}
+        names = self._names
+        for key, value in metrics.items():
+            kind = type(value)
+            name = names.get(key) or self._name(key)
+            if kind is float or kind is bool or value is None:
+                values[name] = value  # type: ignore[assignment]
+            elif kind is int and _SMALLEST_INT <= value <= _LARGEST_INT:  # type: ignore[operator]
+                values[name] = value  # type: ignore[assignment]
+            else:
+                values[name] = self._metric(name, value)
+        step_name = names.get(step_key) or self._name(step_key)
+        step = values.pop(step_name)
+        self._append_row(values, step_name, step)
+
+    def config(self, scope: str, rank: int, values: Mapping[str, Json]) -> None:
+        """Record redacted configuration values of a scope; see `ConfigEntry` for `rank`."""
+        self._append("config", {"time_s": now_s(), "scope": scope, "rank": rank, "values": dict(values)})
+
+    def finish(self, exit_code: int) -> None:
+        """Record the end of this process and close its journal."""
+        self._append("finish", {"time_s": now_s(), "exit_code": exit_code})
+        self.journal.close()
+
+    def _append_row(self, values: dict[str, Json], step_key: str, step: Json) -> None:
+        time_s = now_s()
+        if type(step) is not int:
+            step = _as_step(step)
+        body: dict[str, Json] = {"time_s": time_s, "step_key": step_key, "step": step, "metrics": values}
+        nonfinite = split_nonfinite(values)
+        if nonfinite:
+            body["nonfinite"] = nonfinite
+        if not self._is_broken and self._append("row", body):
+            return
+        if self._is_broken:
+            self._hand_directly(body, nonfinite or {})
+
+    def _append(self, kind: str, body: Mapping[str, Json]) -> bool:
+        try:
+            self.journal.append(encode(kind, body))
+        except JournalBroken as error:
+            if not self._is_broken:
+                self._is_broken = True
+                logger.error(
+                    f"slime_logging: cannot write {self.journal.path} ({error}); rows go straight to the trackers from here on, "
+                    "and are not safe from a crash any more. Training goes on."
+                )
+            return False
+        except (ValueError, TypeError) as error:
+            self._refuse(error)
+            return False
+        return True
+
+    def _hand_directly(self, body: dict[str, Json], nonfinite: Mapping[str, Json]) -> None:
+        self._num_direct += 1
+        floats = {name: float(str(text).replace("Infinity", "inf")) for name, text in nonfinite.items()}
+        self._on_broken(
+            Row(
+                journal=self.opening.journal,
+                seq=self.journal.num_records + self._num_direct,
+                time_s=body["time_s"],  # type: ignore[arg-type]
+                role=self.opening.role,
+                step_key=str(body["step_key"]),
+                step=body["step"],  # type: ignore[arg-type]
+                metrics={**body["metrics"], **floats},  # type: ignore[dict-item]
+            )
+        )
+
+    def _refuse(self, error: Exception) -> None:
+        self._num_refused += 1
+        if self._num_refused == 1:
+            logger.error(f"slime_logging: a row could not be recorded: {error}. Training goes on.")
+
+    def _name(self, key: object) -> str:
+        name = self._redactor.key(key if isinstance(key, str) else str(key))
+        if len(self._names) < MAX_CACHED_NAMES:
+            self._names[key] = name  # type: ignore[index]
+        return name
+
+    def _metric(self, name: str, value: object) -> Json:
+        plain = metric_to_json(value)
+        if type(plain) is int and not _SMALLEST_INT <= plain <= _LARGEST_INT:
+            return str(plain)
+        if isinstance(plain, (str, list, dict)):
+            return self._redactor.config({name: plain})[name]
+        return plain
+
+
+def _as_step(step: Json) -> Json:
+    """A step as a finite number: text that reads as one, else 0, since a step must never cost the row."""
+    try:
+        number = float(step)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return 0
+    return number if math.isfinite(number) else 0

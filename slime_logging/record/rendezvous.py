@@ -1,0 +1,102 @@
+"""How the processes of a job find the run that its primary made: by the arguments, the environment, a torch store, or Ray.
+
+Policy: the arguments that slime pickles into its actors carry the run's id and directory; nothing else is needed there. For
+frameworks that pass no arguments on, the same two texts travel as one token. Nothing here changes the process's environment.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from slime_logging.errors import RunNotFoundError
+from slime_logging.record.run import RunDirectory, check_run_id
+
+ENV_TOKEN = "SLIME_LOGGING_RUN"  # noqa: S105 - names a variable, and the value is no secret
+STORE_KEY = "slime_logging/run"
+
+APPEAR_S = 2.0
+"""How long a published directory may take to show on a network file system (attribute caches live about as long)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunAddress:
+    """Where a run is: its id, and the directory as the primary sees it (None when only the id is known)."""
+
+    run_id: str
+    directory: Path | None = None
+
+    def to_token(self) -> str:
+        """One line of text: `<run id>@<directory>`."""
+        return f"{self.run_id}@{self.directory or ''}"
+
+    @classmethod
+    def of_token(cls, token: str) -> RunAddress:
+        """Read `to_token` back; raises `SettingsError` when the id cannot be one."""
+        run_id, _, directory = token.strip().partition("@")
+        return cls(run_id=check_run_id(run_id), directory=Path(directory) if directory else None)
+
+
+class Store(Protocol):
+    """What is used of `torch.distributed.Store`."""
+
+    def set(self, key: str, value: str) -> Any:
+        """Publish a value."""
+
+    def get(self, key: str) -> bytes:
+        """Wait for a value."""
+
+
+def publish(args: Namespace, address: RunAddress) -> None:
+    """Write the address into the arguments, so that whoever gets them can join: `wandb_run_id`, `tracking_run_dir`."""
+    args.wandb_run_id = address.run_id
+    args.tracking_run_dir = None if address.directory is None else str(address.directory)
+
+
+def find(args: object, environ: Mapping[str, str] = os.environ) -> RunAddress | None:
+    """The run that this process belongs to, by its arguments, else by the environment; None when nothing names one."""
+    run_id = getattr(args, "wandb_run_id", None)
+    directory = getattr(args, "tracking_run_dir", None)
+    if run_id:
+        return RunAddress(run_id=check_run_id(str(run_id)), directory=Path(directory) if directory else None)
+    token = environ.get(ENV_TOKEN)
+    return RunAddress.of_token(token) if token else None
+
+
+def publish_to_store(store: Store, args: object) -> None:
+    """Publish the run of these arguments in a `torch.distributed` store; call it in the primary, after `init_tracking`.
+
+    Raises:
+        RunNotFoundError: these arguments have no run.
+    """
+    address = find(args)
+    if address is None:
+        raise RunNotFoundError("no run to publish: call init_tracking(args) first.")
+    store.set(STORE_KEY, address.to_token())
+
+
+def join_by_store(store: Store, args: Namespace) -> None:
+    """Wait for the run that `publish_to_store` published, as long as the store's own timeout, and write it into `args`."""
+    publish(args, RunAddress.of_token(store.get(STORE_KEY).decode()))
+
+
+def see(address: RunAddress, wait_s: float = APPEAR_S) -> RunDirectory | None:
+    """The run's directory if this process can see it (same host or shared file system) within `wait_s`, else None."""
+    if address.directory is None:
+        return None
+    directory = RunDirectory(address.directory)
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            if directory.read().run_id == address.run_id and os.access(directory.journals, os.W_OK):
+                return directory
+        except RunNotFoundError:
+            pass
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(0.05)

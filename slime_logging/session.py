@@ -1,0 +1,359 @@
+"""One process's part in a run: what it records, and what it delivers itself.
+
+Policy: starting is strict (a mistake in flags or role file raises before anything is made), the rest is quiet. Which process delivers
+what is decided here, once:
+
+- the primary delivers every journal that it sees and whose process does not deliver it itself;
+- a process that sees the primary's run directory leaves delivery to it, unless it asked for a client of its own (policy
+  `shared`, or `init_wandb_secondary`) and W&B is online;
+- a process that does not see it keeps its journal in a directory of its own and delivers that one itself, in shared mode.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import socket
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from slime_logging.backends import PACKAGES
+from slime_logging.backends.base import Json, RunFacts, Writer
+from slime_logging.config.redact import Redactor
+from slime_logging.config.scope import (
+    UNPREFIXED_ROLES,
+    primary_scopes,
+    role_values,
+    run_roles,
+    scope_of,
+    to_json_mapping,
+)
+from slime_logging.errors import MissingBackendError
+from slime_logging.record.delivery import Delivery, DeliveryResult
+from slime_logging.record.entries import Opening
+from slime_logging.record.journal import journal_name
+from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
+from slime_logging.record.rendezvous import APPEAR_S, RunAddress, publish, see
+from slime_logging.record.run import RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
+from slime_logging.settings import Settings
+
+logger = logging.getLogger("slime_logging")
+
+AXES: Mapping[str, str] = {
+    "train": "train/step",
+    "rollout": "rollout/step",
+    "multi_turn": "rollout/step",
+    "passrate": "rollout/step",
+    "perf": "rollout/step",
+    "eval": "eval/step",
+    "explorer": "explorer/step",
+    "trainer": "trainer/step",
+}
+"""Metric prefix -> step key: slime's table, and one axis each for an explorer and a trainer."""
+
+JOIN_WAIT_S = 30.0
+"""How long a process that knows only the run's id waits for the primary to make the run."""
+
+
+class Session:
+    """A process that takes part in a run. Made by `start_primary` or `join`.
+
+    `log`, `log_config` and `finish` never raise for a reason outside of the caller's own arguments.
+    """
+
+    def __init__(
+        self, args: Namespace, settings: Settings, directory: RunDirectory, recorder: Recorder, redactor: Redactor
+    ) -> None:
+        self.args = args
+        self.settings = settings
+        self.directory = directory
+        self.recorder = recorder
+        self.redactor = redactor
+        self.deliveries: list[Delivery] = []
+        self.is_finished = False
+
+    @property
+    def role(self) -> str | None:
+        """The role that this process joined with."""
+        return self.recorder.opening.role
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether this process made the run."""
+        return self.recorder.opening.is_primary
+
+    def log(self, metrics: Mapping[str, Any], step_key: str) -> None:
+        """Record one row; it survives the death of this process from here on. `KeyError` without the step key."""
+        if not self.is_finished:
+            self.recorder.row(metrics, step_key)
+
+    def log_config(self, values: Mapping[str, Any], role: str | None) -> None:
+        """Record configuration values that became known late."""
+        if not self.is_finished:
+            hidden = self.redactor.config(to_json_mapping(values))
+            self.recorder.config(scope_of(role or self.role), RANK_LATE, hidden)
+
+    def finish(self, exit_code: int) -> list[DeliveryResult]:
+        """End this process's part: close the journal, deliver what is there, say what is left. Bounded in time."""
+        if self.is_finished:
+            return []
+        self.is_finished = True
+        self.recorder.finish(exit_code)
+        code = exit_code if self.is_primary else None
+        for delivery in self.deliveries:
+            delivery.stop(code, self.settings.finish_timeout_s)
+        results = [delivery.wait() for delivery in self.deliveries]
+        self.directory.unlock()
+        return results
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the parent's files."""
+        self.is_finished = True
+        self.recorder.journal.abandon()
+        self.directory.unlock()
+
+    def deliver(self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None]) -> None:
+        """Start a delivery to each of these trackers: of the whole run in the primary, else of the own journal."""
+        if trackers:
+            self.directory.share_delivery()
+        facts = run_facts(run, self.directory, self.settings.options)
+        only = None if self.is_primary else self.recorder.opening.journal
+        for name in trackers:
+            delivery = Delivery(
+                name,
+                self.directory,
+                facts,
+                writer,
+                only=only,
+                start=run.num_starts,
+                safe_text=self._safe_text,
+                on_open=on_open,
+            )
+            self.deliveries.append(delivery)
+            delivery.start()
+
+    def _safe_text(self, error: BaseException) -> str:
+        return self.redactor.text(f"{type(error).__name__}: {error}"[:2000])
+
+
+def start_primary(args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]) -> Session:
+    """Make the run, or continue it, and record the configuration of every role that is known.
+
+    Raises:
+        SettingsError, RoleConfigError, MissingBackendError: a mistake, before anything was made.
+        RunConflictError: the run has a living primary.
+        OSError: the run's directory cannot be made.
+    """
+    redactor = Redactor.of(args, os.environ, hide=settings.hide, show=settings.show)
+    require_packages(settings.trackers)
+    env_vars = {name: os.environ[name] for name in settings.env_vars if name in os.environ}
+    scopes, _ = primary_scopes(args, redactor, env_vars)
+    directory = RunDirectory(settings.directory / _run_id(settings))
+    directory.create()
+    directory.lock()
+    try:
+        run = directory.start(_run_file(directory.path.name, settings, run_roles(args), redactor))
+        opening = _opening(run, role, is_primary=True, rank=None)
+        session = _session(args, settings, directory, opening, redactor)
+    except BaseException:
+        directory.unlock()
+        raise
+    for scoped in scopes:
+        session.recorder.config(scoped.scope, RANK_EXPECTED, scoped.values)
+    if scope_of(role):
+        session.recorder.config(scope_of(role), RANK_OWN, role_values(args, redactor))
+    _record_process(session, args)
+    session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
+    publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
+    writer = Writer(label=opening.journal, is_primary=True, is_shared=run.is_shared)
+    session.deliver(run, settings.trackers, writer, on_open)
+    return session
+
+
+def join(
+    args: Namespace,
+    settings: Settings,
+    role: str | None,
+    address: RunAddress,
+    on_open: Callable[[], None],
+    *,
+    wants_client: bool = False,
+) -> Session:
+    """Join a run that another process made, with the configuration of one role.
+
+    Args:
+        args: the role's own arguments.
+        settings: of this process.
+        role: None for a process without a configuration of its own.
+        address: the run.
+        on_open: called when a tracker was opened.
+        wants_client: open a W&B client of this process's own, where W&B is online.
+
+    Raises:
+        MissingBackendError, SettingsError, OSError: as `start_primary`.
+    """
+    redactor = Redactor.of(args, os.environ, hide=settings.hide, show=settings.show)
+    directory = _visible_directory(address, settings)
+    if directory is not None:
+        run = directory.read()
+        wants_client = (wants_client or settings.writer == "shared") and run.is_shared and settings.is_wandb_online
+        delivers = ("wandb",) if wants_client else ()
+    else:
+        require_packages(settings.trackers)
+        delivers = settings.trackers
+        directory, run = _own_directory(args, address, settings, redactor)
+    opening = _opening(run, role, is_primary=False, rank=_rank(args), delivers=delivers)
+    session = _session(args, settings, directory, opening, redactor)
+    if role is not None:
+        session.recorder.config(scope_of(role), RANK_OWN, role_values(args, redactor))
+    _record_process(session, args)
+    writer = Writer(label=opening.journal, is_primary=False, is_shared=run.is_shared)
+    session.deliver(run, delivers, writer, on_open)
+    return session
+
+
+def run_facts(run: RunFile, directory: RunDirectory, options: Mapping[str, Any]) -> RunFacts:
+    """What a backend needs to know, from what `run.json` says and this process's own options."""
+    return RunFacts(
+        run_id=run.run_id,
+        project=run.project,
+        name=run.name,
+        group=run.group,
+        directory=directory.path,
+        created_s=run.created_s,
+        axes=run.axes,
+        roles=run.roles,
+        options=options,
+    )
+
+
+def require_packages(trackers: tuple[str, ...]) -> None:
+    """Raise `MissingBackendError` for the first tracker whose package is not installed; nothing is imported."""
+    for name in trackers:
+        package = PACKAGES.get(name)
+        if package is not None and package not in sys.modules and find_spec(package) is None:
+            raise MissingBackendError(name, package)
+
+
+def _run_id(settings: Settings) -> str:
+    if settings.run_id is not None:
+        return check_run_id(settings.run_id)
+    newest = newest_run(settings.directory) if settings.is_resuming_newest else None
+    return newest.path.name if newest else mint_run_id()
+
+
+def _run_file(run_id: str, settings: Settings, roles: tuple[str, ...], redactor: Redactor) -> RunFile:
+    group = settings.group
+    name = f"{group or settings.project}-{run_id}" if settings.has_suffix or not group else group
+    return RunFile(
+        run_id=run_id,
+        project=redactor.text(settings.project),
+        name=redactor.text(name),
+        group=None if group is None else redactor.text(group),
+        created_s=now_s(),
+        num_starts=1,
+        is_shared=settings.writer != "single" and settings.is_wandb_online,
+        trackers=settings.trackers,
+        roles=roles,
+        axes=AXES,
+        options=redactor.config(to_json_mapping(settings.public_options())),
+    )
+
+
+def _own_directory(
+    args: Namespace, address: RunAddress, settings: Settings, redactor: Redactor
+) -> tuple[RunDirectory, RunFile]:
+    """A directory on this host for a run whose own one cannot be seen from here; processes of this host share it."""
+    directory = RunDirectory(settings.directory / address.run_id)
+    directory.create()
+    run = _run_file(address.run_id, settings, run_roles(args), redactor)
+    if not (directory.path / "run.json").exists():
+        directory.write(run)
+    return directory, run
+
+
+def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory | None:
+    if address.directory is not None:
+        return see(address, APPEAR_S if address.directory.parent.is_dir() else 0.0)
+    beside = RunAddress(run_id=address.run_id, directory=Path(settings.directory) / address.run_id)
+    return see(beside, JOIN_WAIT_S)
+
+
+def _opening(
+    run: RunFile, role: str | None, *, is_primary: bool, rank: int | None, delivers: tuple[str, ...] = ()
+) -> Opening:
+    return Opening(
+        run_id=run.run_id,
+        journal=journal_name("primary" if is_primary and role is None else role, rank),
+        role=role,
+        is_primary=is_primary,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        start=run.num_starts,
+        time_s=now_s(),
+        delivers=delivers,
+    )
+
+
+def _session(
+    args: Namespace, settings: Settings, directory: RunDirectory, opening: Opening, redactor: Redactor
+) -> Session:
+    sessions: list[Session] = []
+
+    def hand_directly(row: Any) -> None:
+        for delivery in sessions[0].deliveries:
+            delivery.hand_directly(row)
+
+    recorder = Recorder(directory, opening, redactor, hand_directly)
+    sessions.append(Session(args, settings, directory, recorder, redactor))
+    return sessions[0]
+
+
+def _record_process(session: Session, args: Namespace) -> None:
+    """The facts of this process: under `<role>/process/` for a role, else in one value under `process/`."""
+    facts = session.redactor.config(to_json_mapping(_process_facts(args)))
+    role = session.role
+    if role is None:
+        label = "primary" if session.is_primary else f"{facts['host']}-{facts['pid']}"
+        session.recorder.config("", RANK_OWN, {f"process/{label}": dict(facts)})
+    elif role in UNPREFIXED_ROLES:
+        session.recorder.config("", RANK_OWN, {f"{role}/process/{key}": value for key, value in facts.items()})
+    else:
+        session.recorder.config(role, RANK_OWN, {f"process/{key}": value for key, value in facts.items()})
+
+
+def _process_facts(args: Namespace) -> dict[str, Json]:
+    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "megatron.core", "wandb")}
+    facts: dict[str, Json] = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "python": platform.python_version(),
+        "rank": _rank(args),
+        "world_size": _int_or_none(getattr(args, "world_size", None)),
+        "device": _device(),
+    }
+    return facts | {f"version_{name}": str(version) for name, version in loaded.items() if version}
+
+
+def _rank(args: Namespace) -> int | None:
+    """The rank in this process's own `torch.distributed` world where it has one, else what the arguments say."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    return _int_or_none(getattr(args, "rank", None))
+
+
+def _device() -> str:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return "cpu"
+    return str(torch.cuda.get_device_name())
+
+
+def _int_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

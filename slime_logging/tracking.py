@@ -1,0 +1,284 @@
+"""The calls that a training job makes: `init_tracking`, `log`, `log_config`, `finish_tracking`, and slime's two for W&B.
+
+Policy: strict at the start (a mistake in flags or the role file raises there), quiet in the loop (a tracker that is down, slow or wrong
+costs the caller nothing), bounded at the end. A process that never joined, or whose tracking is off, may call everything: nothing
+happens. With no tracker switched on and no `--tracking-dir`, nothing is imported and nothing is written.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from slime_logging.record.delivery import DeliveryResult
+from slime_logging.record.rendezvous import find
+from slime_logging.session import Session, join, start_primary
+from slime_logging.settings import Settings
+
+logger = logging.getLogger("slime_logging")
+
+_sessions: list[Session] = []
+_lock = threading.RLock()
+_forked_from: list[Session] = []
+
+
+def init_tracking(args: Namespace, primary: bool = True, role: str | None = None, **ignored: Any) -> None:
+    """Make the job's run (primary), or join it (everyone else) with the configuration of a role.
+
+    The primary logs the global arguments and, with `use_critic`, the critic's under `critic/`, and writes `wandb_run_id` and
+    `tracking_run_dir` into `args`: pickle these arguments into the other processes. They call this with `primary=False`. Calling it
+    again in a process that has joined already changes nothing.
+
+    Args:
+        args: the arguments of the job (primary) or of the role, as parsed by slime or Megatron; only the two attributes
+            named above are ever set.
+        primary: True in the one process that makes the run.
+        role: "actor", "critic", or any other; None for a process without a configuration of its own.
+        ignored: whatever else a version of slime passes on to its trackers; named in a warning.
+
+    Raises:
+        SettingsError: a tracking flag cannot work.
+        RoleConfigError: the role file has mistakes.
+        MissingBackendError: a tracker was switched on whose package is not installed.
+        RunConflictError: the run id belongs to a run with a living primary.
+        OSError: the run's directory cannot be written.
+    """
+    if ignored:
+        logger.warning("slime_logging: init_tracking does not use %s", ", ".join(ignored))
+    _init(args, Settings.of(args), primary=primary, role=role, wants_client=False)
+
+
+def init_wandb_primary(args: Namespace) -> None:
+    """Make the job's run with W&B as its only tracker; without `use_wandb`, set `args.wandb_run_id = None` and do nothing.
+
+    Raises as `init_tracking`.
+    """
+    settings = _only_wandb(args)
+    if settings is None:
+        args.wandb_run_id = None
+        return
+    _init(args, settings, primary=True, role=None, wants_client=False)
+
+
+def init_wandb_secondary(args: Namespace, role: str | None = None) -> None:
+    """Join the run in `args.wandb_run_id` with a W&B client of this process's own, in shared mode, and the role's configuration.
+
+    Without a run id, or with W&B off, nothing happens. Offline there is no shared mode: the primary delivers for this process too.
+
+    Args:
+        args: the role's own arguments.
+        role: "critic" logs under `critic/`, the actor and None un-prefixed.
+
+    Raises as `init_tracking`.
+    """
+    settings = _only_wandb(args)
+    if settings is not None and getattr(args, "wandb_run_id", None):
+        _init(args, settings, primary=False, role=role, wants_client=True)
+
+
+def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
+    """Log one row of metrics at the step `metrics[step_key]`.
+
+    When this returns, the row is with the operating system and survives the death of the process; every tracker gets it later.
+    It takes some 10 microseconds for 30 numbers. One-element tensors and numpy scalars become numbers, the rest what is nearest.
+
+    Args:
+        args: the arguments that this process joined with, or any others.
+        metrics: name -> value; not changed.
+        step_key: the name in `metrics` that holds the step, such as `"train/step"`.
+
+    Raises:
+        KeyError: `metrics` has no `step_key`.
+    """
+    session = _session_of(args)
+    if session is not None:
+        session.log(metrics, step_key)
+
+
+def log_config(args: object, values: Mapping[str, Any], role: str | None = None) -> None:
+    """Add or change configuration values that became known only now, under the role's prefix.
+
+    Args:
+        args: the arguments that this process joined with.
+        values: name -> value; anything becomes readable JSON.
+        role: whose configuration it is; None means the role of this process (the un-prefixed keys in the primary).
+    """
+    session = _session_of(args)
+    if session is not None:
+        session.log_config(values, role)
+
+
+def finish_tracking(args: object, exit_code: int = 0) -> None:
+    """End this process's part of the run; in the primary, end the run.
+
+    Waits up to `--tracking-finish-timeout` seconds for the trackers. What could not be delivered stays in the journals, and the
+    command that delivers it is printed. May be called more than once; never raises.
+
+    Args:
+        args: the arguments that this process joined with.
+        exit_code: 0 for a job that ended well.
+    """
+    with _lock:
+        session = _session_of(args)
+        if session is not None:
+            _finish(session, exit_code)
+
+
+@contextmanager
+def tracking(args: Namespace, primary: bool = True, role: str | None = None) -> Iterator[None]:
+    """`init_tracking` and `finish_tracking` around a block, with the exit code that the block deserves.
+
+    An exception or a `SystemExit` passes through and is recorded as a failure.
+    """
+    init_tracking(args, primary=primary, role=role)
+    exit_code = 1
+    try:
+        yield
+        exit_code = 0
+    except SystemExit as stop:
+        exit_code = _code_of(stop)
+        raise
+    finally:
+        finish_tracking(args, exit_code)
+
+
+def _init(args: Namespace, settings: Settings, *, primary: bool, role: str | None, wants_client: bool) -> None:
+    if not settings.is_on:
+        if primary:
+            args.wandb_run_id = None
+        return
+    with _lock:
+        if primary:
+            _init_primary(args, settings, role)
+            return
+        address = find(args)
+        if address is None or _joined(args, role, address.run_id):
+            return
+        session = join(args, settings, role, address, _be_first_at_exit, wants_client=wants_client)
+        _enter(session)
+
+
+def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None:
+    for session in [s for s in _sessions if s.is_primary]:
+        if session.args is args:
+            return
+        logger.warning("slime_logging: a new run begins in this process; the one before, %s, ends", session.directory.path)
+        _finish(session, 0)
+    session = start_primary(args, settings, role, _be_first_at_exit)
+    _enter(session)
+    trackers = ", ".join(_tracker_label(name, settings) for name in settings.trackers) or "journals only"
+    print(f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}", file=sys.stderr, flush=True)
+
+
+def _tracker_label(name: str, settings: Settings) -> str:
+    return f"wandb {settings.options['wandb_mode']}" if name == "wandb" else name
+
+
+def _only_wandb(args: Namespace) -> Settings | None:
+    settings = Settings.of(args)
+    return replace(settings, trackers=("wandb",)) if "wandb" in settings.trackers else None
+
+
+def _enter(session: Session) -> None:
+    _sessions.append(session)
+    _be_first_at_exit()
+    _handle_sigterm()
+
+
+def _joined(args: Namespace, role: str | None, run_id: str) -> bool:
+    """Whether this process takes part in the run in this role already; slime joins again each time it wakes a trainer."""
+    for session in _sessions:
+        if session.role == role and not session.is_primary and session.recorder.opening.run_id == run_id:
+            session.args = args
+            return True
+    return False
+
+
+def _session_of(args: object) -> Session | None:
+    """The session that was begun with these arguments, else the latest one of this process."""
+    if _forked_from:
+        _rejoin_after_fork()
+    for session in reversed(_sessions):
+        if session.args is args:
+            return session
+    return _sessions[-1] if _sessions else None
+
+
+def _finish(session: Session, exit_code: int) -> None:
+    _sessions.remove(session)
+    results = session.finish(exit_code)
+    left = [result for result in results if not result.is_complete]
+    if left:
+        print(_what_is_left(session, left), file=sys.stderr, flush=True)
+
+
+def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
+    lines = [
+        f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({r.state}{': ' if r.reason else ''}{r.reason})" for r in left
+    ]
+    return "\n".join([*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {session.directory.path}"])
+
+
+def _code_of(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    return stop.code if isinstance(stop.code, int) else 1
+
+
+# -- the process's own life: exit, signals, forks -----------------------------------------------------------------------
+
+
+def _finish_at_exit() -> None:
+    exit_code = 1 if getattr(sys, "last_type", None) is not None else 0
+    with _lock:
+        for session in list(_sessions):
+            _finish(session, exit_code)
+
+
+def _be_first_at_exit() -> None:
+    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened, would close it under us."""
+    atexit.unregister(_finish_at_exit)
+    atexit.register(_finish_at_exit)
+
+
+def _handle_sigterm() -> None:
+    """Turn the default death by SIGTERM into a SystemExit, so that the job's `finally` blocks and ours run."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+
+    def leave(signum: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise SystemExit(128 + signum)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    _forked_from[:] = _sessions or _forked_from
+    _sessions.clear()
+    for session in _forked_from:
+        session.abandon()
+
+
+def _rejoin_after_fork() -> None:
+    """A forked child that logs becomes a process of the run of its own, with its own journal."""
+    with _lock:
+        parents, _forked_from[:] = list(_forked_from), []
+        for parent in parents:
+            address = find(parent.args)
+            if address is not None:
+                _sessions.append(join(parent.args, parent.settings, parent.role, address, _be_first_at_exit))
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
