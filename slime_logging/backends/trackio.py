@@ -11,19 +11,17 @@ however often it is delivered. Where: `--trackio-dir`, else TRACKIO_DIR, else `t
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, storable
-from slime_logging.backends.trackio_store import Store
-from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
+from slime_logging.backends.vendor_process import VendorProcess
+from slime_logging.errors import MissingBackendError, WillNeverWork
 
 OPTIONS: tuple[tuple[str, dict[str, object]], ...] = (
     ("--trackio-dir", {"help": "Trackio's files; default: TRACKIO_DIR, else trackio/ in the run's directory"}),
@@ -34,6 +32,7 @@ _RESERVED_METRICS = frozenset({"project", "run", "timestamp", "step", "time", "m
 """Trackio's reader overwrites these (utils.RESERVED_KEYS in 0.43); like its own client we store them as `__<name>`."""
 
 _IGNORED_VARIABLES = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
+_REMOTE_VARIABLES = (*_IGNORED_VARIABLES, "TRACKIO_BUCKET_ID", "TRACKIO_DATASET_ID", "HF_TOKEN")
 _STATE_KEY = "run_state"
 
 
@@ -46,7 +45,7 @@ class TrackioBackend:
     def __init__(self) -> None:
         self._notices = Notices(self.name)
         self._run: RunFacts | None = None
-        self._store: Store | None = None
+        self._store: VendorProcess | None = None
         self._configs: dict[str, dict[str, Json]] = {}
         self._is_state_known = False
 
@@ -106,14 +105,12 @@ class TrackioBackend:
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         """The rows in the database, in the order stored."""
-        query = (
-            "SELECT log_id, run_id, step, timestamp, metrics FROM metrics WHERE log_id LIKE ? ESCAPE '!' ORDER BY id"
-        )
-        for log_id, run_id, step, timestamp, metrics in _query(run, query, (_pattern(f"{run.run_id}/"),)):
-            row_id = log_id.removeprefix(f"{run.run_id}/")
-            if not row_id.startswith("config:"):
-                role = run_id.removeprefix(run.run_id).removeprefix("-")
-                yield row_id, role, step, timestamp, canonical(json.loads(metrics))
+        prefix = f"{run.run_id}/"
+        with _reading(run) as store:
+            for log_id, run_id, step, timestamp, metrics in store.stream("rows", project=_project(run), prefix=prefix):
+                row_id = log_id.removeprefix(prefix)
+                if not row_id.startswith("config:"):
+                    yield row_id, _role(run, run_id), step, timestamp, canonical(metrics)
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """`<role>: <key>` -> value, the job's own without a role."""
@@ -122,11 +119,11 @@ class TrackioBackend:
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """What Trackio shows as configuration of the runs in the job's group."""
         found: dict[str, Json] = {}
-        for run_id, text in _query(run, "SELECT run_id, config FROM configs", ()):
-            if run_id == run.run_id or run_id.startswith(f"{run.run_id}-"):
-                role = run_id.removeprefix(run.run_id).removeprefix("-")
-                held = json.loads(text)
-                found |= {f"{role}: {k}": v for k, v in held.items() if k[:1] != "_" and k != _STATE_KEY}
+        with _reading(run) as store:
+            for run_id, held in store.stream("configs", project=_project(run)):
+                if run_id == run.run_id or run_id.startswith(f"{run.run_id}-"):
+                    role = _role(run, run_id)
+                    found |= {f"{role}: {k}": v for k, v in held.items() if k[:1] != "_" and k != _STATE_KEY}
         return found
 
     def _by_role(self, config: RunConfig) -> dict[str, dict[str, Json]]:
@@ -156,11 +153,11 @@ class TrackioBackend:
         if batches:
             self._connect().call("log", batches=batches)
 
-    def _connect(self) -> Store:
+    def _connect(self) -> VendorProcess:
         """The storage process; started anew where it died."""
         run = self._opened()
         if self._store is None or not self._store.is_alive:
-            self._store = Store(_directory(run))
+            self._store = _start(run)
         return self._store
 
     def _opened(self) -> RunFacts:
@@ -215,20 +212,20 @@ def _timestamp(time_s: float) -> str:
     return datetime.fromtimestamp(time_s, timezone.utc).isoformat(timespec="microseconds")
 
 
-def _pattern(prefix: str) -> str:
-    return prefix.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
+def _role(run: RunFacts, run_id: str) -> str:
+    return run_id.removeprefix(run.run_id).removeprefix("-")
 
 
-def _query(run: RunFacts, query: str, values: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    store = Store(_directory(run))
+def _start(run: RunFacts) -> VendorProcess:
+    environment: dict[str, str | None] = dict.fromkeys(_REMOTE_VARIABLES)
+    environment |= {"TRACKIO_DIR": str(_directory(run)), "HF_HUB_OFFLINE": "1"}
+    return VendorProcess("trackio", "slime_logging.backends.trackio_store", environment)
+
+
+@contextmanager
+def _reading(run: RunFacts) -> Iterator[VendorProcess]:
+    store = _start(run)
     try:
-        path = Path(store.call("path", project=_project(run)))
+        yield store
     finally:
-        store.close(5.0)
-    if not path.exists():
-        return
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30.0)) as database:
-            yield from database.execute(query, values)
-    except sqlite3.Error as error:
-        raise TryAgain(f"trackio: cannot read {path}: {error}") from error
+        store.close(timeout_s=5.0)
