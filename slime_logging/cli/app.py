@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from slime_logging.cli import demo
+
 app = typer.Typer(
     name="slime-logging",
     help="One tracked run for a whole RL job: check its role file, show, sync and verify its run, or run a demo job.",
@@ -12,3 +14,4 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(demo.app)

@@ -39,10 +39,11 @@ class JobOptions:
 
 @dataclass(kw_only=True)
 class JobResult:
-    """What a job has to tell at its end. `rewards` has one number a rollout, `num_rows` one a process that logs."""
+    """What a job has to tell at its end. `course` is the number to watch, `num_rows` has one a process that logs."""
 
     args: Namespace
-    rewards: list[float] = field(default_factory=list)
+    course_name: str = "reward"
+    course: list[float] = field(default_factory=list)
     num_rows: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -153,8 +154,8 @@ class _Driver:
 
     def _show(self, rollout_id: int, reward: float, losses: Mapping[str, Mapping[str, float]]) -> None:
         result = self._result
-        result.rewards.append(reward)
-        result.num_rows["driver"] = len(result.rewards)
+        result.course.append(reward)
+        result.num_rows["driver"] = len(result.course)
         self._count_rows()
         self._screen.show(
             Progress(
@@ -162,7 +163,7 @@ class _Driver:
                 total=self._args.num_rollout,
                 label="rollout",
                 course_name="reward",
-                course=result.rewards,
+                course=result.course,
                 numbers=tuple((f"{role} loss", metrics["loss"]) for role, metrics in losses.items()),
                 num_rows=sum(result.num_rows.values()),
             )

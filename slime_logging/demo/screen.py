@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 BARS = "▁▂▃▄▅▆▇█"
-LINES = 5
+LINES = 6
 """How many plain lines a job prints where there is no terminal."""
 
 
@@ -41,6 +41,7 @@ class Screen:
         self._started_s = time.monotonic()
         self._loop_started_s: float | None = None
         self._live: Live | None = None
+        self._next_line = 1
 
     def __enter__(self) -> Screen:
         return self
@@ -61,7 +62,8 @@ class Screen:
             self._loop_started_s = time.monotonic()
         view = self._view(progress)
         if not self.console.is_terminal:
-            if progress.done % max(1, progress.total // LINES) == 0 or progress.done == progress.total:
+            if progress.done >= self._next_line:
+                self._next_line += max(1, progress.total // LINES)
                 self.stage(_plain(progress))
             return
         if self._live is None:

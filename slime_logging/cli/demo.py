@@ -1,0 +1,203 @@
+"""`slime-logging demo`: run a small but real job that tracks itself.
+
+Policy: exits with 0 only when the job ended well, 130 on Ctrl-C, 1 when a process of the job failed, 2 for a mistake in
+the call. W&B stays offline unless `--online` is given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from slime_logging.demo.job import JobResult
+    from slime_logging.demo.screen import Screen
+
+app = typer.Typer(
+    name="demo",
+    help="""Run a small but real RL job on this machine's CPU, tracked as one run.
+
+    It needs torch and megatron-core, no GPU, no account and no network: pip install 'slime-logging\\[demo]'
+
+    [bold]ppo[/]               actor and critic train in processes of their own, beside a driver and a rollout process
+
+    [bold]grpo[/]              the same job without a critic: there is no critic/ key anywhere
+
+    [bold]explorer-trainer[/]  two roles that never wait for each other, each on a step axis of its own
+
+    Begin with [bold]slime-logging demo ppo[/] (about 10 seconds). At its end it shows what differs between actor and
+    critic, and the one command that opens each tracker. Then change a value in configs/ppo_roles.yaml, or give a copy
+    of it as --role-file, and look again.
+    """,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+TRACKERS = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab")
+
+
+class OneRole(str, Enum):
+    """The role that is started alone."""
+
+    explorer = "explorer"
+    trainer = "trainer"
+
+
+Rollouts = Annotated[int, typer.Option(min=1, help="How many rollouts; the actor begins to learn at the second.")]
+Ranks = Annotated[int, typer.Option(min=1, max=2, help="Tensor-parallel ranks a role; only the main one logs.")]
+Trackers = Annotated[str, typer.Option(metavar="NAME,...", help=f"Where to, of {', '.join(TRACKERS)}; or none.")]
+Directory = Annotated[
+    Path | None, typer.Option(file_okay=False, help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking.")
+]
+Online = Annotated[bool, typer.Option("--online", help="Let W&B go to its server; needs WANDB_API_KEY.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same rewards.")]
+RoleFile = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="A role file in place of the demo's own.")
+]
+Steps = Annotated[int, typer.Option(min=1, help="How many steps the trainer takes (or the role alone).")]
+Only = Annotated[OneRole | None, typer.Option(help="Start one role alone: it makes a run of its own.")]
+
+
+@app.command()
+def ppo(
+    rollouts: Rollouts = 25,
+    tp: Ranks = 1,
+    trackers: Trackers = "wandb,trackio",
+    tracking_dir: Directory = None,
+    role_file: RoleFile = None,
+    online: Online = False,
+    seed: Seed = 1234,
+) -> None:
+    """PPO: a Megatron-core GPT as actor and one as critic, each with arguments of its own, in one run.
+
+    The task is to write tokens with an id below 16: the reward goes from 0.13, which is chance, to about 0.8 in 25
+    rollouts.
+    """
+    _run_training("ppo", rollouts, tp, trackers, tracking_dir, role_file, online, seed)
+
+
+@app.command()
+def grpo(
+    rollouts: Rollouts = 25,
+    tp: Ranks = 1,
+    trackers: Trackers = "wandb,trackio",
+    tracking_dir: Directory = None,
+    role_file: RoleFile = None,
+    online: Online = False,
+    seed: Seed = 1234,
+) -> None:
+    """GRPO: the same job without a critic, so that no critic/ key is anywhere."""
+    _run_training("grpo", rollouts, tp, trackers, tracking_dir, role_file, online, seed)
+
+
+@app.command("explorer-trainer")
+def explorer_trainer(
+    steps: Steps = 400,
+    only: Only = None,
+    trackers: Trackers = "wandb,trackio",
+    tracking_dir: Directory = None,
+    online: Online = False,
+    seed: Seed = 1234,
+) -> None:
+    """Two roles with independent steps in one run: explorer/* on explorer/step, trainer/* on trainer/step."""
+
+    def run(screen: Screen) -> JobResult:
+        from slime_logging.demo.pair_job import PairOptions, run_pair
+
+        options = PairOptions(
+            only=only.value if only else None,
+            num_steps=steps,
+            trackers=_chosen(trackers),
+            directory=tracking_dir,
+            is_online=_checked_online(online),
+            seed=seed,
+        )
+        return run_pair(options, screen)
+
+    _show(run)
+
+
+def _run_training(
+    algorithm: str,
+    rollouts: int,
+    tp: int,
+    trackers: str,
+    tracking_dir: Path | None,
+    role_file: Path | None,
+    online: bool,
+    seed: int,
+) -> None:
+    def run(screen: Screen) -> JobResult:
+        from slime_logging.demo.job import JobOptions, run_job
+
+        options = JobOptions(
+            algorithm=algorithm,
+            num_rollouts=rollouts,
+            tensor_parallel_size=tp,
+            trackers=_chosen(trackers),
+            directory=tracking_dir,
+            role_file=role_file,
+            is_online=_checked_online(online),
+            seed=seed,
+        )
+        return run_job(options, screen)
+
+    _show(run)
+
+
+def _show(run: Callable[[Screen], JobResult]) -> None:
+    from rich.console import Console
+
+    from slime_logging.errors import TrackingError
+
+    console, errors = Console(), Console(stderr=True)
+    _require_packages()
+    from slime_logging.demo.crew import JobFailed
+    from slime_logging.demo.report import report
+    from slime_logging.demo.screen import Screen
+
+    try:
+        with Screen(console) as screen:
+            result = run(screen)
+    except KeyboardInterrupt:
+        errors.print("\nInterrupted: all processes have ended, and what was logged is in the run.")
+        raise typer.Exit(130) from None
+    except (JobFailed, TrackingError) as error:
+        errors.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
+        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    console.print(report(result))
+
+
+def _require_packages() -> None:
+    from importlib.util import find_spec
+
+    missing = [
+        name for name, module in (("torch", "torch"), ("megatron-core", "megatron")) if find_spec(module) is None
+    ]
+    if missing:
+        typer.echo(
+            f"The demo needs {' and '.join(missing)}, not installed here. Install: pip install 'slime-logging[demo]'",
+            err=True,
+        )
+        raise typer.Exit(2)
+
+
+def _chosen(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.replace(",", " ").split() if name != "none")
+    unknown = [name for name in names if name not in TRACKERS]
+    if unknown:
+        raise typer.BadParameter(
+            f"{', '.join(unknown)}: choose of {', '.join(TRACKERS)}, or none.", param_hint="--trackers"
+        )
+    return names
+
+
+def _checked_online(online: bool) -> bool:
+    if online and not os.environ.get("WANDB_API_KEY"):
+        raise typer.BadParameter("needs the environment variable WANDB_API_KEY.", param_hint="--online")
+    return online

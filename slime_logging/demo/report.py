@@ -1,0 +1,133 @@
+"""What a demo shows at its end: the reward's course, what differs between the roles, the rows, and where to look.
+
+Policy: pure: a result becomes something to print. Each command is one that a person can paste as it stands.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from slime_logging.demo.job import JobResult
+
+CHART_HEIGHT = 8
+CHART_WIDTH = 60
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+def report(result: JobResult) -> RenderableType:
+    """Return the end screen of a job."""
+    parts: list[RenderableType] = [_headline(result)]
+    if result.course:
+        parts.append(Padding(chart(result.course), (1, 0, 0, 2)))
+    differences = _differences(result.args)
+    if differences is not None:
+        parts += [_heading("actor vs critic: what differs"), differences]
+    parts += [_heading("rows logged"), _rows(result), _heading("where to look"), _places(result.args)]
+    return Group(*parts)
+
+
+def chart(values: Sequence[float]) -> Text:
+    """Draw the course of the values from 0 up, `CHART_HEIGHT` lines high, with its ends beside it."""
+    top = max(1.0, *values) if max(values) > 0.5 else max(values) or 1.0
+    wide = max(1, min(3, CHART_WIDTH // len(values)))
+    columns = _thinned(values, CHART_WIDTH // wide)
+    lines = []
+    for line in reversed(range(CHART_HEIGHT)):
+        cells = [EIGHTHS[round(8 * min(1.0, max(0.0, value / top * CHART_HEIGHT - line)))] for value in columns]
+        label = f"{top:.2f}" if line == CHART_HEIGHT - 1 else "0.00" if line == 0 else ""
+        lines.append(Text(f"{label:>5} ", style="dim").append("".join(cell * wide for cell in cells), style="green"))
+    return Text("\n").join(lines)
+
+
+def where_to_look(args: Namespace) -> list[tuple[str, Path, str]]:
+    """Return for each tracker that is on its name, its data's place, and the command that shows them."""
+    run_dir = Path(args.tracking_run_dir)
+    places = [("journals", run_dir / "journals", f"slime-logging show {_quoted(run_dir)}")]
+    for tracker, (folder, command) in SHOW.items():
+        if getattr(args, f"use_{tracker}", False):
+            place = _wandb_run(run_dir) if tracker == "wandb" else run_dir / folder
+            places.append(
+                (tracker, place, command.format(place=_quoted(place), project=shlex.quote(args.wandb_project)))
+            )
+    return places
+
+
+SHOW: dict[str, tuple[str, str]] = {
+    "wandb": ("wandb", "wandb leet run {place}"),
+    "trackio": ("trackio", "TRACKIO_DIR={place} trackio show --project {project}"),
+    "tensorboard": ("tensorboard", "tensorboard --logdir {place}"),
+    "mlflow": ("mlflow", "mlflow ui --backend-store-uri sqlite:///{place}/mlflow.db"),
+    "swanlab": ("swanlab", "swanlab sync {place}"),
+}
+"""Tracker -> the folder of its data in the run's directory, and the command that shows them."""
+
+
+def _headline(result: JobResult) -> Text:
+    text = Text(f"\nrun {result.args.wandb_run_id}", style="bold")
+    if result.course:
+        text.append(f"   {result.course_name} {result.course[0]:.3f} ")
+        text.append(f"→ {result.course[-1]:.3f}", style="green")
+    total = sum(result.num_rows.values())
+    return text.append(
+        f"   {total} rows from {len(result.num_rows)} processes in {result.seconds:.1f} s", style="not bold"
+    )
+
+
+def _heading(title: str) -> Text:
+    return Text(f"\n{title}", style="bold")
+
+
+def _rows(result: JobResult) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for process, count in result.num_rows.items():
+        table.add_row(f"  {process}", Text(str(count), justify="right"), Text(AXES.get(process, ""), style="dim"))
+    return table
+
+
+AXES = {
+    "driver": "perf/* over rollout/step",
+    "rollout": "rollout/*, perf/* over rollout/step, eval/* over eval/step",
+    "actor": "train/* over train/step, rollout/*, perf/* over rollout/step",
+    "critic": "train/critic-* over train/step",
+    "explorer": "explorer/* over explorer/step",
+    "trainer": "trainer/* over trainer/step",
+}
+
+
+def _places(args: Namespace) -> RenderableType:
+    lines: list[RenderableType] = []
+    for tracker, place, command in where_to_look(args):
+        lines.append(Text(f"  {tracker}", style="bold").append(f"  {place}", style="not bold dim"))
+        lines.append(Text(f"    {command}", style="cyan", no_wrap=True, overflow="ignore"))
+    return Group(*lines)
+
+
+def _differences(args: Namespace) -> RenderableType | None:
+    if not getattr(args, "use_critic", False):
+        return None
+    return None
+
+
+def _wandb_run(run_dir: Path) -> Path:
+    found = sorted((run_dir / "wandb").glob("*run-*/*.wandb"))
+    return found[0].parent if found else run_dir / "wandb"
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def _thinned(values: Sequence[float], width: int) -> Sequence[float]:
+    if len(values) <= width:
+        return values
+    edges = [round(i * len(values) / width) for i in range(width + 1)]
+    return [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
