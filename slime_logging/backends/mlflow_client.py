@@ -1,0 +1,150 @@
+"""MLflow's client, as called in the process that `vendor_process` starts: one run, found again by our run id.
+
+Why a process: time limits, retries and telemetry are settings that MLflow reads from the environment at each request.
+
+Policy: synchronous calls only (its asynchronous queue lost 123 of 300 calls in a burst, measured), within the server's
+limits for a request.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+RUN_TAG = "slime_logging.run_id"
+_BATCH_METRICS = 1000
+_BATCH_PARAMS = 100
+_BATCH_BYTES = 500_000
+"""MLflow's limits (utils/validation.py in 3.17): 1,000 metrics, 100 params or tags and 1,000,000 bytes a request."""
+
+_PERMANENT_STATUS = range(400, 500)
+_PASSING_STATUS = frozenset({408, 409, 423, 425, 429})
+_state: dict[str, Any] = {}
+
+
+def _open(uri: str, experiment: str, artifacts: str | None, run_id: str, name: str, tags: Mapping[str, str]) -> None:
+    """Find the run by its tag, or create it; either way it is RUNNING afterwards."""
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    found = client.get_experiment_by_name(experiment)
+    experiment_id = found.experiment_id if found else _create_experiment(client, experiment, artifacts)
+    run = _find(client, experiment_id, run_id)
+    if run is None:
+        run = client.create_run(experiment_id, tags={**tags, RUN_TAG: run_id}, run_name=name)
+    elif run.info.status != "RUNNING":
+        client.update_run(run.info.run_id, status="RUNNING")
+    _state.update(client=client, run_id=run.info.run_id)
+
+
+def _create_experiment(client: Any, name: str, artifacts: str | None) -> str:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return str(client.create_experiment(name, artifact_location=artifacts))
+    except MlflowException:
+        found = client.get_experiment_by_name(name)  # another job may have created it meanwhile
+        if found is None:
+            raise
+        return str(found.experiment_id)
+
+
+def _find(client: Any, experiment_id: str, run_id: str) -> Any | None:
+    runs = client.search_runs([experiment_id], f"tags.`{RUN_TAG}` = '{run_id}'", order_by=["attributes.start_time ASC"])
+    return runs[0] if runs else None
+
+
+def _attach(uri: str, experiment: str, run_id: str) -> bool:
+    """Find the run for reading; False where there is none."""
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    found = client.get_experiment_by_name(experiment)
+    run = _find(client, found.experiment_id, run_id) if found else None
+    _state.update(client=client, run_id=run.info.run_id if run else None)
+    return run is not None
+
+
+def _data(kind: str) -> dict[str, str]:
+    """The run's "params" or "tags"."""
+    data = _state["client"].get_run(_state["run_id"]).data
+    return dict(data.params if kind == "params" else data.tags)
+
+
+def _set(kind: str, values: Mapping[str, str]) -> None:
+    from mlflow.entities import Param, RunTag
+
+    make = Param if kind == "params" else RunTag
+    batch: list[Any] = []
+    num_bytes = 0
+    for key, value in values.items():
+        num_bytes += len(json.dumps(value))
+        if batch and (len(batch) == _BATCH_PARAMS or num_bytes > _BATCH_BYTES):
+            _state["client"].log_batch(_state["run_id"], **{kind: batch}, synchronous=True)
+            batch, num_bytes = [], len(json.dumps(value))
+        batch.append(make(key, value))
+    if batch:
+        _state["client"].log_batch(_state["run_id"], **{kind: batch}, synchronous=True)
+
+
+def _metrics(points: Sequence[tuple[str, float, int, int]]) -> None:
+    """Log points of key, value, milliseconds and step."""
+    from mlflow.entities import Metric
+
+    metrics = [Metric(*point) for point in points]
+    for start in range(0, len(metrics), _BATCH_METRICS):
+        batch = metrics[start : start + _BATCH_METRICS]
+        _state["client"].log_batch(_state["run_id"], metrics=batch, synchronous=True)
+
+
+def _artifact(path: str, text: str) -> None:
+    _state["client"].log_text(_state["run_id"], text, path)
+
+
+def _end(status: str) -> None:
+    _state["client"].set_terminated(_state["run_id"], status=status)
+
+
+def _points() -> Iterator[tuple[str, float, int, int]]:
+    """All points held, in the form given to `_metrics`."""
+    client, run_id = _state["client"], _state["run_id"]
+    for key in sorted(client.get_run(run_id).data.metrics):
+        for metric in client.get_metric_history(run_id, key):
+            value = float(metric.value)
+            yield key, "NaN" if math.isnan(value) else value, metric.timestamp, metric.step  # type: ignore[misc]
+
+
+def _texts(folder: str) -> Iterator[str]:
+    """The texts of all artifacts in a folder, by name."""
+    import tempfile
+    from pathlib import Path
+
+    client, run_id = _state["client"], _state["run_id"]
+    for artifact in sorted(client.list_artifacts(run_id, folder), key=lambda found: str(found.path)):
+        with tempfile.TemporaryDirectory() as place:
+            yield Path(client.download_artifacts(run_id, artifact.path, place)).read_text(encoding="utf-8")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "open": _open,
+    "attach": _attach,
+    "data": _data,
+    "set": _set,
+    "metrics": _metrics,
+    "artifact": _artifact,
+    "end": _end,
+    "points": _points,
+    "texts": _texts,
+}
+
+
+def is_passing(error: Exception) -> bool:
+    """The server's refusals are for good; no connection, 429 and 5xx are not."""
+    from mlflow.exceptions import MlflowException
+
+    if not isinstance(error, MlflowException):
+        return False
+    status = error.get_http_status_code()
+    return status not in _PERMANENT_STATUS or status in _PASSING_STATUS
