@@ -1,0 +1,51 @@
+# make demo   a real PPO job that tracks itself, from a bare clone
+# make test   all tests
+# make lint types bench clean
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.PHONY: demo test lint types bench clean
+
+demo: .make/demo
+	@$(RUN) slime-logging demo ppo $(ARGS)
+
+test: .make/test
+	@$(RUN) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: .make/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .make/test
+	$(BIN)/mypy
+
+bench: .make/test
+	@$(RUN) $(BIN)/python -m tests.bench $(ARGS)
+
+clean:
+	rm -rf .make $(VENV) tracking build dist
+
+# torch comes first and alone, so that nothing else chooses a build with GPU libraries for it.
+.make/venv: .ci/constraints.txt
+	@echo "Making $(VENV) with $(PYTHON) (about 1.2 GB, a minute or two) ..."
+	@test -n "$(PYTHON)" || { echo "No python3 found; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "Python 3.10 or newer is needed (3.11 is what the demo is tested with); set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "  torch ..."
+	@$(PIP) torch==2.13.0
+	@mkdir -p .make && touch $@
+
+.make/demo: .make/venv pyproject.toml
+	@echo "  slime_logging, megatron-core, wandb, trackio ..."
+	@$(PIP) --editable '.[demo]'
+	@touch $@
+
+.make/test: .make/demo pyproject.toml
+	@echo "  what the tests need ..."
+	@$(PIP) --editable '.[demo,tensorboard,mlflow,swanlab,test]'
+	@touch $@
