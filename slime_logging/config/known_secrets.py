@@ -1,0 +1,149 @@
+"""The secrets this process knows by their text, found wherever they turn up, encoded too.
+
+Policy: what is learned stays in this object and in no `repr`. Texts of fewer than `MIN_CHARS` characters and everyday values
+(`EVERYDAY`) are not learned: they would be hidden in every word that holds them, and be found out by what is missing.
+A short or purely alphabetic secret is replaced only where it stands alone as a word.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import urllib.parse
+from collections.abc import Callable
+
+MIN_CHARS = 6
+"""Shorter texts occur by chance. No service issues shorter keys."""
+MIN_DIGITS = 10
+"""Of a purely numeric secret: shorter numbers are steps, seeds and sizes."""
+ANYWHERE_CHARS = 12
+"""From this length on a secret that is not purely alphabetic is replaced even inside of a word."""
+LINE_CHARS = 16
+"""Lines of a secret of several lines (PEM) are secrets of their own from this length on."""
+MAX_CHARS = 65_536
+"""The longest text that is learned; a private key of 16,384 bits has 13,000."""
+
+EVERYDAY = frozenset(
+    "none null true false default password passwd secret secrets changeme change_me example unknown empty public private admin root "
+    "user username guest anonymous localhost token api_key apikey key your_api_key your-api-key dummy placeholder disabled enabled "
+    "online offline shared auto string optional required undefined redacted hidden wandb sglang slime megatron openai huggingface "
+    "bearer basic not_needed no-key-required no_key_required".split()
+)
+"""Values that people write where no key is needed; compared in lower case."""
+
+
+class KnownSecrets:
+    """A growing set of secret texts, each with the name it is shown by."""
+
+    __slots__ = ("_names", "_pattern", "_plain", "_prefixes")
+
+    def __init__(self) -> None:
+        self._plain: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._plain)
+
+    def __repr__(self) -> str:
+        return f"KnownSecrets(num_secrets={len(self._plain)})"
+
+    def learn(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
+        """Remember a secret's text under a name; returns whether it is new.
+
+        Args:
+            name: what the replacement shows.
+            text: the secret, as it is used.
+            ordinary: texts that are no secrets here, such as the names of the options.
+        """
+        text = text.strip()
+        if text in self._plain or text in ordinary or not is_learnable(text):
+            return False
+        self._plain[text] = name
+        for form in encoded_forms(text):
+            self._names.setdefault(form, name)
+        self._pattern = None
+        return True
+
+    def is_known(self, text: str) -> bool:
+        """Whether the whole text is a known secret."""
+        return text in self._plain
+
+    def replace(self, text: str, mark: Callable[[str], str]) -> str:
+        """The text with every known secret, plain or encoded, replaced by `mark(name)`."""
+        if not self._plain:
+            return text
+        if self._pattern is None:
+            self._pattern = self._compiled()
+        return self._pattern.sub(
+            lambda match: match.group() if match.lastgroup else mark(self._names[match.group()]), text
+        )
+
+    def cut_off(self, text: str) -> tuple[int, str] | None:
+        """Where a known secret begins that the end of the text cuts off, and its name; None if there is none."""
+        best: tuple[int, str] | None = None
+        for form, name in self._names.items():
+            for size in range(min(len(form) - 1, len(text)), MIN_CHARS - 1, -1):
+                if text.endswith(form[:size]) and not form[:size].isalpha():
+                    if best is None or len(text) - size < best[0]:
+                        best = (len(text) - size, name)
+                    break
+        return best
+
+    def _compiled(self) -> re.Pattern[str]:
+        parts = ["(?P<mark><hidden: [^<>]*>)"]
+        for form in sorted(self._names, key=lambda form: (-len(form), form)):
+            escaped = re.escape(form)
+            alone = len(form) < ANYWHERE_CHARS or form.isalpha() and len(form) < 2 * ANYWHERE_CHARS or form.isdigit()
+            parts.append(rf"(?<!\w){escaped}(?!\w)" if alone else escaped)
+        return re.compile("|".join(parts))
+
+
+def is_learnable(text: str) -> bool:
+    """Whether a text is long and rare enough to be looked for everywhere."""
+    if not MIN_CHARS <= len(text) <= MAX_CHARS or text.lower() in EVERYDAY or text.startswith("<hidden: "):
+        return False
+    if text.isdigit():
+        return len(text) >= MIN_DIGITS
+    return len(set(text)) > 2
+
+
+def encoded_forms(text: str) -> list[str]:
+    """The text and the ways it is written in base64, URLs, JSON, Python, shell and HTML, without repeats."""
+    data = text.encode("utf-8", "surrogatepass")
+    forms = [text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= LINE_CHARS)]
+    forms += [
+        urllib.parse.quote(data, safe=""),
+        urllib.parse.quote(data),
+        urllib.parse.quote_plus(data),
+        re.sub(r"%[0-9A-F]{2}", lambda m: m.group().lower(), urllib.parse.quote(data, safe="")),
+        urllib.parse.quote(urllib.parse.quote(data, safe=""), safe=""),
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+        json.dumps(json.dumps(text))[3:-3],
+        repr(text)[1:-1],
+        text.replace("'", "''"),
+        text.replace("'", "'\"'\"'"),
+        html.escape(text),
+        data.hex(),
+    ]
+    forms += _base64_forms(data)
+    return list(dict.fromkeys(form for form in forms if len(form) >= MIN_CHARS))
+
+
+def _base64_forms(data: bytes) -> list[str]:
+    """Base64 of the secret at each of the three places it can have in longer data, without the characters its neighbours share."""
+    out = []
+    for lead in range(3):
+        encoded = base64.b64encode(b"\0" * lead + data).decode()
+        core = encoded[(0, 2, 3)[lead] :].rstrip("=")
+        # The last character also holds bits of what follows, unless the data ends on a byte triple.
+        if (lead + len(data)) % 3:
+            core = core[:-1]
+        if len(core) >= 8:
+            out += [core, core.replace("+", "-").replace("/", "_")]
+        if lead == 0:
+            out += [encoded, encoded.rstrip("="), encoded.replace("+", "-").replace("/", "_")]
+    return out

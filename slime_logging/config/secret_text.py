@@ -1,0 +1,232 @@
+"""Secrets inside a text: `name=value`, `"name": value`, `--name value`, YAML lines, headers, queries, XML elements.
+
+Policy: the text is never parsed and written anew; a value's characters are replaced where they stand, and everything else stays
+byte for byte. Where the end of a value is unclear, more is hidden rather than less. The cost grows linearly with the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from slime_logging.config.secret_forms import looks_random
+from slime_logging.config.secret_names import Verdict
+
+MARK = re.compile(r"<hidden: [^<>]*>")
+"""What stands for a hidden value; never touched again."""
+
+Judge = Callable[[str], Verdict]
+Hide = Callable[[str, str], str]
+"""(name, value) -> what stands for the value."""
+
+_NAME = re.compile(
+    # Not inside a word or path; `\n`, `\r`, `\t` of an escaped text are no part of the word behind them.
+    r"(?:(?<=\\[nrt])|(?<![\w./-])(?!(?<=\\)[nrt]))(?P<flag>--?(?=\w))?"
+    r"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?\w[\w./-]*)"
+)
+_QUOTE = re.compile(r"(\\*)(\"\"\"|'''|[\"'`])")
+_ASSIGN = re.compile(r"(?:\\*[\"'`])?\]?[ \t]*(?:=>|:=|\+=|\?=|==?|:(?!//))[ \t]*")
+_ASSIGN_QUOTED = re.compile(r"\\*[\"'`]\]?\s*(?:=>|:=|==?|:)\s*")
+_ENCODED = re.compile(r"(?:%2[27])?%3[AaDd](?:%20|\+)*(?:%2[27])?")
+_ENCODED_VALUE = re.compile(r"(?:(?!%2[0267C]|%7D|%0[AD])[^\s&\"'`<>])+")
+_NEXT_ITEM = re.compile(r"\\*[\"']\s*,\s*(?=\\*[\"'])")
+_NEXT_WORD = re.compile(r"[ \t]+(?!-{1,2}[A-Za-z])(?=\S)")
+_VALUE_OF_NAME = re.compile(r"\\*[\"'],?\s*(?:\\*[\"'])?[vV]alue(?:\\*[\"'])?\s*[=:]\s*")
+_ELEMENT = re.compile(r"[^<>]{0,80}>")
+_RUN = re.compile(r"(?:<hidden: [^<>]*>|[^\s\"'`\\]|\\(?!\\*[\"'`]))+")
+_JSON_LITERAL = re.compile(r"[^\s,}\]\"'\\]+")
+_STOP = re.compile(r"[,;&|](?=\s|\\*[\"'`]?-{0,2}[\w.-]+\\*[\"'`]?(?:=|:)|\Z)|</")
+_OPENS_QUOTE = re.compile(r"(?:\A[bBrRuUfF]{1,2}|[\w.]*[(\[{=])\Z")
+_SCHEME = re.compile(r"(?i:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256|splunk)[ \t]+(?=[^\s\"'`])")
+_LINE = re.compile(r"[^\r\n\"'`]+")
+_HEADERS = re.compile(r"(?i:(?:proxy-?)?authorization|(?:set-?)?cookie)\Z")
+_NOTHING = re.compile(r"(?i:true|false|null|none|nil|yes|no|on|off|~|\.\.\.|str|string|bytes|optional\[str\])?\Z")
+_LINE_START = re.compile(r"(?:^|\n)(?P<indent>[ \t]*)(?:#+[ \t]*)?(?P<dash>(?:-[ \t]+)*)[\"']?\Z")
+_YAML_REST = re.compile(r"[^\r\n]*")
+_CLOSING = {"{": "}", "[": "]", "(": ")"}
+
+
+class _Value(NamedTuple):
+    """Where a value stands, its text without quotes, and the quotes to put around what replaces it."""
+
+    start: int
+    end: int
+    text: str
+    quote: str = ""
+
+
+def hide_assigned(text: str, judge: Judge, hide: Hide) -> str:
+    """The text with the value of every assignment to a secret name replaced by `hide(name, value)`."""
+    pieces: list[str] = []
+    done = 0
+    for match in _NAME.finditer(text):
+        if match.start() < done:
+            continue
+        name = match["name"].rstrip("./-")
+        if match.start() and text[match.start() - 1] == "%":
+            name = name[2:]
+        verdict = judge(name)
+        if verdict is Verdict.SHOWN:
+            continue
+        shown_as = name.replace("-", "_") if match["flag"] else name
+        for value in _values(text, match, name):
+            plain = value.text.strip()
+            if _NOTHING.match(plain) or MARK.fullmatch(plain) or value.start < done:
+                continue
+            if verdict <= _needed(text, match, value) and not looks_random(plain):
+                continue
+            pieces += [text[done : value.start], value.quote, hide(shown_as, value.text), value.quote]
+            done = value.end
+    return "".join(pieces) + text[done:] if pieces else text
+
+
+def _needed(text: str, match: re.Match[str], value: _Value) -> Verdict:
+    """Up to which verdict a value must also look random: in prose (`token: expected`) more is needed than in data."""
+    is_prose = not match["flag"] and text[match.end() : value.start].strip() == ":"
+    return Verdict.IN_DATA if is_prose else Verdict.IF_RANDOM
+
+
+def _values(text: str, match: re.Match[str], name: str) -> list[_Value]:
+    """The values assigned to the name that was matched, in order; empty if nothing is."""
+    end = match.end()
+    before = text[match.start() - 1] if match.start() else ""
+    if before == "<" and (element := _ELEMENT.match(text, end)):
+        close = text.find("<", element.end())
+        close = len(text) if close < 0 else close
+        return [_Value(element.end(), close, text[element.end() : close])]
+    assign = _ASSIGN.match(text, end) or _ASSIGN_QUOTED.match(text, end)
+    if assign:
+        return _assigned(text, match, assign, name, before)
+    if encoded := _ENCODED.match(text, end):
+        value = _ENCODED_VALUE.match(text, encoded.end())
+        return [_Value(value.start(), value.end(), value.group())] if value else []
+    if beside := _VALUE_OF_NAME.match(text, end):
+        return [_one(text, beside.end())]
+    values: list[_Value] = []
+    following = (_NEXT_ITEM, _NEXT_WORD) if match["flag"] else (_NEXT_ITEM,)
+    while found := next((m for pattern in following if (m := pattern.match(text, end))), None):
+        value = _one(text, found.end())
+        if (
+            value.text.startswith("-")
+            and match["flag"]
+            and found.re is _NEXT_ITEM
+            and re.match(r"--?[A-Za-z]", value.text)
+        ):
+            break
+        if not match["flag"] and re.fullmatch(r"[A-Za-z_]+", value.text) and "_" in value.text:
+            break  # a list of names
+        values.append(value)
+        end = value.end - len(value.quote)
+        if not match["flag"] or not name.endswith("s"):
+            break
+    return values
+
+
+def _assigned(text: str, match: re.Match[str], assign: re.Match[str], name: str, before: str) -> list[_Value]:
+    start = assign.end()
+    line = _LINE_START.search(text, max(0, match.start() - 200), match.start()) if ":" in assign.group() else None
+    is_quoted_name = assign.group()[0] in "\\\"'`"
+    if line and not match["flag"] and (start == len(text) or text[start - 1] in " \t\n" or text[start] in "\r\n"):
+        return [_yaml(text, start, line, is_quoted_name)]
+    if start >= len(text):
+        return []
+    if _HEADERS.match(name.rpartition("/")[2]) and not _QUOTE.match(text, start):
+        header = _LINE.match(text, start)
+        return [_Value(start, header.end(), header.group())] if header else []
+    if scheme := _SCHEME.match(text, start):
+        value = _one(text, scheme.end())
+        return [_Value(start, value.end, value.text, value.quote)]
+    if is_quoted_name and text[start] not in "{[(" and not _QUOTE.match(text, start):
+        literal = _JSON_LITERAL.match(text, start)
+        quote = re.match(r"\\*[\"'`]", assign.group())
+        return [_Value(start, literal.end(), literal.group(), quote.group() if quote else "")] if literal else []
+    value = _one(text, start)
+    if before in "?&" and before:
+        ends = [i for i in (text.find(c, start, value.end) for c in "&#") if i >= 0]
+        value = _Value(start, min([*ends, value.end]), text[start : min([*ends, value.end])])
+    return [value]
+
+
+def _one(text: str, start: int) -> _Value:
+    """One value as shells, JSON and Python write it: quoted, in brackets, or a run without spaces."""
+    quote = _QUOTE.match(text, start)
+    if quote:
+        return _quoted(text, start, quote)
+    if start < len(text) and text[start] in _CLOSING:
+        end = _balanced(text, start)
+        return _Value(start, end, text[start:end])
+    run = _RUN.match(text, start)
+    if run is None:
+        return _Value(start, start, "")
+    end, found = run.end(), run.group()
+    if _OPENS_QUOTE.search(found) and (inner := _QUOTE.match(text, end)):
+        quoted = _quoted(text, end, inner)
+        tail = re.compile(r"[)\]}]?").match(text, quoted.end)
+        return _Value(start, tail.end() if tail else quoted.end, quoted.text)
+    stop = _STOP.search(found)
+    if stop:
+        found = found[: stop.start()]
+    if not any(c in found for c in "([{"):
+        found = found.rstrip(")]}") or found
+    return _Value(start, start + len(found), found)
+
+
+def _quoted(text: str, start: int, quote: re.Match[str]) -> _Value:
+    """A quoted value: it ends at the same quote behind as many backslashes, as in JSON inside of JSON; else at the text's end."""
+    depth, mark = len(quote.group(1)), quote.group(2)
+    delimiter = re.compile(r"(\\*)" + re.escape(mark))
+    for close in delimiter.finditer(text, quote.end()):
+        if len(close.group(1)) % (2 * (depth + 1)) == depth:
+            inner_end = close.end() - len(mark) - depth
+            end = close.end()
+            if end < len(text) and depth == 0 and (text[end] in "\"'" or text[end].isalnum()):
+                rest = _one(text, end)  # 'it''s' of YAML, 'it'"'"'s' of shells
+                return _Value(start, rest.end, text[quote.end() : inner_end], quote.group())
+            return _Value(start, end, text[quote.end() : inner_end], quote.group())
+    return _Value(start, len(text), text[quote.end() :], quote.group())
+
+
+def _balanced(text: str, start: int) -> int:
+    """The end of a bracketed value; of the text where it never ends."""
+    stack: list[str] = []
+    at = start
+    while at < len(text):
+        char = text[at]
+        if char in "\"'\\" and (quote := _QUOTE.match(text, at)):
+            at = _quoted(text, at, quote).end
+            continue
+        if char in _CLOSING:
+            stack.append(_CLOSING[char])
+        elif stack and char == stack[-1]:
+            stack.pop()
+            if not stack:
+                return at + 1
+        at += 1
+    return len(text)
+
+
+def _yaml(text: str, start: int, line: re.Match[str], is_quoted_name: bool) -> _Value:
+    """The value of a YAML line: quoted or bracketed, else the rest of the line and every deeper line below it."""
+    quote = _QUOTE.match(text, start)
+    if quote:
+        return _quoted(text, start, quote)
+    if start < len(text) and text[start] in "[{":
+        return _Value(start, _balanced(text, start), text[start : _balanced(text, start)])
+    rest = _YAML_REST.match(text, start)
+    end = rest.end() if rest else start
+    first = text[start:end]
+    if is_quoted_name and first.rstrip().endswith((",", "}", "]")):
+        literal = _JSON_LITERAL.match(text, start)
+        return _Value(start, literal.end(), literal.group(), '"') if literal else _Value(start, start, "")
+    indent = len(line["indent"]) + len(line["dash"])
+    if _NOTHING.match(first.strip()) and first.strip():
+        return _Value(start, end, first)
+    below = re.compile(rf"(?:\r?\n(?:[ \t]{{{indent + 1},}}[^\r\n]*|[ \t]*(?=\r?\n)|[ \t]{{{indent}}}-[ \t][^\r\n]*))*")
+    deeper = below.match(text, end)
+    if deeper and deeper.group().strip():
+        return _Value(start, deeper.end(), first + deeper.group())
+    comment = re.search(r"\s+#", first)
+    if comment:
+        first = first[: comment.start()]
+    return _Value(start, start + len(first.rstrip()), first.rstrip())
