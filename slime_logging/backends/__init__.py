@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
+from zlib import crc32
 
 from slime_logging.backends.base import Backend
 
@@ -24,3 +26,11 @@ def new_backend(name: str) -> Backend:
     """A fresh backend by its name in `BACKENDS`; it loads no vendor package until it is opened."""
     module, _, class_name = BACKENDS[name].partition(":")
     return cast(Backend, getattr(import_module(module), class_name)())
+
+
+def destination(name: str, options: Mapping[str, Any]) -> str:
+    """Where a backend's rows go, as a name for files: W&B offline and W&B online are two places with cursors of their own."""
+    if name in ("wandb", "swanlab"):
+        return f"{name}-{options.get(f'{name}_mode') or 'offline'}"
+    uri = options.get("mlflow_tracking_uri") if name == "mlflow" else None
+    return f"{name}-{crc32(str(uri).encode()):08x}" if uri else name

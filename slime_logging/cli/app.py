@@ -5,6 +5,9 @@ from __future__ import annotations
 import typer
 
 from slime_logging.cli import demo
+from slime_logging.cli.show import show
+from slime_logging.cli.sync import sync
+from slime_logging.cli.verify import verify
 
 app = typer.Typer(
     name="slime-logging",
@@ -15,3 +18,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(demo.app)
+app.command("show")(show)
+app.command("sync")(sync)
+app.command("verify")(verify)

@@ -31,9 +31,10 @@ class Place:
 
 @dataclass
 class Cursor:
-    """The state of one delivery. `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why."""
+    """The state of one delivery to one destination (see `backends.destination`). `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why."""
 
     backend: str
+    destination: str
     label: str
     state: str = "opening"
     reason: str = ""
@@ -62,36 +63,34 @@ class Cursor:
     def save(self, directory: RunDirectory) -> None:
         """Replace the cursor's file."""
         self.updated_s = now_s()
-        write_whole(cursor_path(directory, self.backend, self.label), orjson.dumps(asdict(self)))
+        write_whole(directory.delivery / f"{self.destination}@{self.label}.json", orjson.dumps(asdict(self)))
 
 
-def cursor_path(directory: RunDirectory, backend: str, label: str) -> Path:
-    """Where the cursor of a delivery lies."""
-    return directory.delivery / f"{backend}@{label}.json"
-
-
-def read_cursors(directory: RunDirectory, backend: str) -> list[Cursor]:
-    """Every cursor of a tracker that can be read, in the order of their last change."""
+def read_cursors(directory: RunDirectory, destination: str | None = None) -> list[Cursor]:
+    """Every cursor of a destination (None: of all) that can be read, in the order of their last change."""
     cursors = []
-    for path in sorted(directory.delivery.glob(f"{backend}@*.json")):
+    for path in sorted(directory.delivery.glob("*@*.json")):
         try:
             if path.is_symlink() or path.stat().st_size > MAX_CURSOR_BYTES:
                 continue
-            cursors.append(msgspec.json.decode(path.read_bytes(), type=Cursor))
+            cursor = msgspec.json.decode(path.read_bytes(), type=Cursor)
         except (OSError, msgspec.MsgspecError):
             continue
+        if destination in (None, cursor.destination):
+            cursors.append(cursor)
     return sorted(cursors, key=lambda cursor: cursor.updated_s)
 
 
-def next_cursor(backend: str, label: str, before: Iterable[Cursor]) -> tuple[Cursor, bool]:
-    """A cursor that goes on where the earlier ones of this tracker ended, and whether the tracker must be looked at first.
+def next_cursor(backend: str, destination: str, label: str, before: Iterable[Cursor]) -> tuple[Cursor, bool]:
+    """A cursor that goes on where the earlier ones ended, and whether the tracker must be looked at first.
 
     Args:
         backend: the tracker.
+        destination: where its rows go.
         label: the new delivery's label.
-        before: all earlier cursors of the tracker for this run.
+        before: all earlier cursors of the destination for this run.
     """
-    cursor = Cursor(backend=backend, label=label)
+    cursor = Cursor(backend=backend, destination=destination, label=label)
     earlier = list(before)
     settled = {name for old in earlier if old.is_closed for name in old.absorbed}
     for old in earlier:

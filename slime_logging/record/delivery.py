@@ -24,7 +24,7 @@ from typing import cast
 
 import orjson
 
-from slime_logging.backends import new_backend
+from slime_logging.backends import destination, new_backend
 from slime_logging.backends.base import Backend, Point, Readable, Row, RunFacts, Writer
 from slime_logging.errors import BackendError, TryAgain, WillNeverWork
 from slime_logging.record.cursor import next_cursor, read_cursors
@@ -97,7 +97,10 @@ class Delivery:
         self._safe_text = safe_text
         self._on_open = on_open
         self._backend: Backend = new_backend(backend)
-        self._cursor, self._must_look = next_cursor(backend, writer.label, read_cursors(directory, backend))
+        where = destination(backend, facts.options)
+        before = read_cursors(directory, where)
+        self._cursor, is_unclear = next_cursor(backend, where, writer.label, before)
+        self._must_look = is_unclear or (not before and (start > 1 or writer.is_sync))
         if is_repair:
             self._cursor.places, self._must_look = {}, True
         self._only, self._start_number = only, start
@@ -280,7 +283,7 @@ class Delivery:
         if self._cursor.num_set_aside == 0:
             logger.warning("slime_logging: %s refuses a row for good (%s); it stays in the journal", self.name, reason)
         self._cursor.num_set_aside += 1
-        path = self._directory.delivery / f"{self.name}@{self._writer.label}.aside.jsonl"
+        path = self._directory.delivery / f"{self._cursor.destination}@{self._writer.label}.aside.jsonl"
         try:
             with path.open("ab") as file:
                 file.write(orjson.dumps({"row_id": row.row_id, "reason": reason}) + b"\n")

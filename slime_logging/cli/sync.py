@@ -1,0 +1,135 @@
+"""`slime-logging sync RUN`: deliver what is left of a run, or all of it to another tracker."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from slime_logging.cli.runs import DirectoryOption, RunArgument, facts_of, open_run, plain, told_plainly
+
+if TYPE_CHECKING:
+    from slime_logging.record.delivery import Delivery, DeliveryResult
+    from slime_logging.record.run import RunDirectory, RunFile
+
+DEFAULT_TIMEOUT_S = 600.0
+
+
+def sync(
+    run: RunArgument,
+    to: Annotated[list[str] | None, typer.Option(help="Tracker(s) to deliver to. Default: those of the job.")] = None,
+    online: Annotated[bool, typer.Option("--online", help="W&B: upload to the server even if the job was offline.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Ask the tracker what it holds, and send every row that it lacks.")
+    ] = False,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of a tracker, e.g. mlflow_tracking_uri=URI."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Give up on a tracker after so many seconds.")] = DEFAULT_TIMEOUT_S,
+    tracking_dir: DirectoryOption = None,
+) -> None:
+    """Deliver what is left of a run, or all of it to another tracker.
+
+    May be repeated and interrupted at will: what a tracker holds already is not sent again. Keys come from the environment
+    (WANDB_API_KEY, ...).
+
+    Examples:
+
+        slime-logging sync tracking/abc12345
+
+        slime-logging sync abc12345 --to mlflow -o mlflow_tracking_uri=http://127.0.0.1:5000
+    """
+    overrides: dict[str, object] = {"wandb_mode": "online" if online else None, **_options(option or [])}
+    with told_plainly():
+        directory = open_run(run, tracking_dir)
+        description = directory.read()
+        results = _deliver(directory, description, tuple(to or description.trackers), overrides, repair, timeout)
+    _report(results)
+    if not all(result.is_complete for result in results):
+        raise typer.Exit(1)
+
+
+def _options(items: list[str]) -> dict[str, object]:
+    from slime_logging.settings import BACKEND_OPTIONS
+
+    pairs = dict(item.partition("=")[::2] for item in items)
+    unknown = sorted(set(pairs) - set(BACKEND_OPTIONS))
+    if unknown:
+        raise typer.BadParameter(f"unknown option {unknown[0]!r}; there are: {', '.join(BACKEND_OPTIONS)}")
+    return dict(pairs)
+
+
+def _deliver(
+    directory: RunDirectory,
+    run: RunFile,
+    trackers: tuple[str, ...],
+    overrides: dict[str, object],
+    is_repair: bool,
+    timeout_s: float,
+) -> list[DeliveryResult]:
+    from slime_logging.backends import BACKENDS
+    from slime_logging.backends.base import Writer
+    from slime_logging.errors import SettingsError
+    from slime_logging.record.delivery import Delivery
+    from slime_logging.record.status import run_status
+    from slime_logging.session import require_packages
+
+    unknown = [name for name in trackers if name not in BACKENDS]
+    if unknown:
+        raise SettingsError(f"no tracker {unknown[0]!r}; there are: {', '.join(BACKENDS)}.")
+    require_packages(trackers)
+    directory.claim_delivery()
+    facts = facts_of(directory, run, overrides)
+    status = run_status(directory)
+    exit_codes = [j.exit_code for j in status.journals if j.opening.is_primary and j.opening.start == run.num_starts]
+    exit_code = exit_codes[-1] if exit_codes and exit_codes[-1] is not None else 1
+    deliveries = [
+        Delivery(
+            name,
+            directory,
+            facts,
+            Writer(label=f"sync-{secrets.token_hex(8)}", is_sync=True),
+            start=run.num_starts,
+            is_repair=is_repair,
+        )
+        for name in trackers
+    ]
+    try:
+        for delivery in deliveries:
+            delivery.start()
+            delivery.stop(exit_code, timeout_s)
+        _show_progress(deliveries, status.num_rows)
+        return [delivery.wait() for delivery in deliveries]
+    finally:
+        directory.unlock()
+
+
+def _show_progress(deliveries: list[Delivery], num_rows: int) -> None:
+    import time
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn()]
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        tasks = {delivery: progress.add_task(delivery.name, total=num_rows) for delivery in deliveries}
+        while any(delivery.is_running for delivery in deliveries):
+            for delivery, task in tasks.items():
+                progress.update(task, completed=delivery.progress[0])
+            time.sleep(0.1)
+        for delivery, task in tasks.items():
+            progress.update(task, completed=delivery.progress[0])
+
+
+def _report(results: list[DeliveryResult]) -> None:
+    from rich.console import Console
+
+    console = Console()
+    for r in results:
+        if r.is_complete:
+            aside = f", {r.num_set_aside} set aside for good" if r.num_set_aside else ""
+            console.print(plain(f"{r.backend}: complete, {r.num_confirmed:,} rows{aside}"))
+        else:
+            console.print(plain(f"{r.backend}: {r.state}, {r.num_left:,} rows left ({r.reason or 'no reason known'})"))

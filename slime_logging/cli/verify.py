@@ -1,0 +1,64 @@
+"""`slime-logging verify RUN`: read the trackers back and compare them with the journals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slime_logging.cli.runs import DirectoryOption, RunArgument, facts_of, open_run, plain, told_plainly
+
+if TYPE_CHECKING:
+    from slime_logging.record.verify import Verdict
+
+NUM_SHOWN = 10
+
+
+def verify(
+    run: RunArgument,
+    of: Annotated[list[str] | None, typer.Option("--of", help="Tracker(s) to read back. Default: those of the job.")] = None,
+    online: Annotated[bool, typer.Option("--online", help="W&B: ask the server even if the job was offline.")] = False,
+    tracking_dir: DirectoryOption = None,
+) -> None:
+    """Read the trackers back and compare them with the journals, row by row and key by key.
+
+    Exit code 0 only if every row and every configuration key is there once and equal. What is missing, doubled or different is
+    printed; `slime-logging sync RUN --repair` sends what is missing.
+    """
+    from slime_logging.record.verify import verify as compare
+    from slime_logging.session import require_packages
+
+    verdicts = []
+    with told_plainly():
+        directory = open_run(run, tracking_dir)
+        description = directory.read()
+        facts = facts_of(directory, description, {"wandb_mode": "online" if online else None})
+        trackers = tuple(of or description.trackers)
+        require_packages(trackers)
+        for name in trackers:
+            verdicts.append(compare(directory, name, facts))
+            _print(verdicts[-1])
+    if not all(verdict.is_equal for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def _print(verdict: Verdict) -> None:
+    from rich.console import Console
+
+    console = Console()
+    head = f"{verdict.backend}: {verdict.num_rows:,} rows ({verdict.num_points:,} points), {verdict.num_keys:,} config keys"
+    console.print(plain(f"{head}: {'equal' if verdict.is_equal else 'NOT EQUAL'}"))
+    lists = {
+        "missing": [f"row {r.row_id} ({r.step_key} = {r.step})" for r in verdict.missing],
+        "doubled": [str(point)[:200] for point in verdict.doubled],
+        "unknown": [str(point)[:200] for point in verdict.unknown],
+        "config": [
+            f"{d.key}: should be {str(d.expected)[:100]}, " + ("is not there" if d.is_missing else f"is {str(d.held)[:100]}")
+            for d in verdict.config
+        ],
+    }
+    for title, lines in lists.items():
+        for line in lines[:NUM_SHOWN]:
+            console.print(plain(f"  {title}: {line}"))
+        if len(lines) > NUM_SHOWN:
+            console.print(plain(f"  {title}: and {len(lines) - NUM_SHOWN:,} more"))
