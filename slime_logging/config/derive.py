@@ -1,0 +1,240 @@
+"""Values that Megatron-LM's and slime's validation compute from others, computed again for a role.
+
+The role file is applied after validation, so what validation derived on the command line would go stale. Each rule
+below was read in `validate_args` of Megatron-LM (1dcf0daf), `slime_validate_args`, `_set_default_megatron_args` or the
+`validate_args` of slime's Megatron backend (slime 624b824).
+
+| decision | when |
+|---|---|
+| follow (`FOLLOWING`) | the derived value equals what the rule gives from the base's values, so it was derived: it is computed again |
+| imply (`IMPLIED`) | validation sets it whatever the command line said: it is set here too |
+| reject, warn | combinations that validation refuses or that would not do what they say: `requirements.py` |
+
+Policy: an argument that the role file itself sets is never overwritten by a `FOLLOWING` rule, unless it is set to null,
+which means "derive it" on the command line too. A rule whose inputs an older or newer Megatron lacks does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Values = Mapping[str, Any]
+Compute = Callable[[Values], Any]
+
+
+class _Keep:
+    """The rule gives nothing from these values: what is there stays."""
+
+
+KEEP = _Keep()
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """`target` is `compute(values)` where it was that before; `sources` are the arguments it is computed from."""
+
+    target: str
+    sources: tuple[str, ...]
+    compute: Compute
+
+
+@dataclass(frozen=True, slots=True)
+class Imply:
+    """Where `when(values)` holds, `target` is `value`."""
+
+    target: str
+    sources: tuple[str, ...]
+    when: Callable[[Values], Any]
+    value: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Derived:
+    """A value that a rule set, and the arguments that it came from."""
+
+    key: str
+    value: Any
+    sources: tuple[str, ...]
+
+
+def _same(source: str) -> Compute:
+    return lambda values: values[source]
+
+
+def _same_where(source: str, when: Callable[[Values], Any]) -> Compute:
+    return lambda values: values[source] if when(values) else KEEP
+
+
+def _decays_evenly(values: Values) -> bool:
+    return bool(values.get("weight_decay_incr_style", "constant") == "constant")
+
+
+def _params_dtype(values: Values) -> Any:
+    import torch
+
+    if values["fp16"]:
+        return torch.float16
+    return torch.bfloat16 if values["bf16"] else torch.float32
+
+
+def _ffn_hidden_size(values: Values) -> Any:
+    hidden = values["hidden_size"]
+    return int((4 * hidden * 2 / 3) / 64) * 64 if values.get("swiglu") else 4 * hidden
+
+
+def _kv_channels(values: Values) -> Any:
+    return values["hidden_size"] // values["num_attention_heads"]
+
+
+def _padded_vocab_size(values: Values) -> Any:
+    step = values["make_vocab_size_divisible_by"] * values["tensor_model_parallel_size"]
+    return -(-values["vocab_size"] // step) * step
+
+
+def _dump(kind: str) -> Compute:
+    def compute(values: Values) -> Any:
+        folder = values["dump_details"]
+        return KEEP if folder is None else f"{folder}/{kind}/{{rollout_id}}.pt"
+
+    return compute
+
+
+def _less_one(source: str) -> Compute:
+    return lambda values: KEEP if values[source] is None else values[source] - 1
+
+
+FOLLOWING: tuple[Follow, ...] = (
+    Follow(
+        "start_weight_decay", ("weight_decay", "weight_decay_incr_style"), _same_where("weight_decay", _decays_evenly)
+    ),
+    Follow(
+        "end_weight_decay", ("weight_decay", "weight_decay_incr_style"), _same_where("weight_decay", _decays_evenly)
+    ),
+    Follow("eps_clip_high", ("eps_clip",), _same("eps_clip")),
+    Follow("bf16", ("fp16",), lambda values: not values["fp16"]),
+    Follow("params_dtype", ("bf16", "fp16"), _params_dtype),
+    Follow(
+        "log_probs_max_tokens_per_gpu",
+        ("max_tokens_per_gpu", "use_dynamic_batch_size"),
+        _same_where("max_tokens_per_gpu", lambda values: values["use_dynamic_batch_size"]),
+    ),
+    Follow("encoder_num_layers", ("num_layers",), _same("num_layers")),
+    Follow("num_layers", ("encoder_num_layers",), _same("encoder_num_layers")),
+    Follow("encoder_seq_length", ("seq_length",), _same("seq_length")),
+    Follow("seq_length", ("encoder_seq_length",), _same("encoder_seq_length")),
+    Follow("max_position_embeddings", ("seq_length",), _same("seq_length")),
+    Follow("ffn_hidden_size", ("hidden_size", "swiglu"), _ffn_hidden_size),
+    Follow("kv_channels", ("hidden_size", "num_attention_heads"), _kv_channels),
+    Follow(
+        "moe_ffn_hidden_size",
+        ("ffn_hidden_size", "num_experts"),
+        _same_where("ffn_hidden_size", lambda values: values["num_experts"]),
+    ),
+    Follow("padded_vocab_size", ("vocab_size", "make_vocab_size_divisible_by"), _padded_vocab_size),
+    Follow("tokenizer_model", ("hf_checkpoint",), _same("hf_checkpoint")),
+    Follow("tokenizer_special_tokens", ("tiktoken_special_tokens",), _same("tiktoken_special_tokens")),
+    Follow("use_dist_ckpt", ("ckpt_format",), lambda values: values["ckpt_format"] != "torch"),
+    Follow("save_debug_rollout_data", ("dump_details",), _dump("rollout_data")),
+    Follow("save_debug_train_data", ("dump_details",), _dump("train_data")),
+    Follow("eval_function_path", ("rollout_function_path",), _same("rollout_function_path")),
+    Follow("eval_reward_key", ("reward_key",), _same("reward_key")),
+    Follow("eval_max_context_len", ("rollout_max_context_len",), _same("rollout_max_context_len")),
+    Follow("rollout_max_prompt_len", ("rollout_max_context_len",), _less_one("rollout_max_context_len")),
+)
+"""In the order in which validation computes them, so that chains follow (hidden_size -> ffn_hidden_size -> ...)."""
+
+IMPLIED: tuple[Imply, ...] = (
+    Imply("check_for_nan_in_loss_and_grad", ("fp16", "loss_scale"), lambda v: v["fp16"] and not v["loss_scale"], False),
+    Imply("accumulate_allreduce_grads_in_fp32", ("bf16", "grad_reduce_in_bf16"),
+          lambda v: v["bf16"] and v["grad_reduce_in_bf16"], False),
+    Imply("accumulate_allreduce_grads_in_fp32", ("bf16", "grad_reduce_in_bf16", "main_grads_dtype"),
+          lambda v: v["bf16"] and not v["grad_reduce_in_bf16"] and str(v["main_grads_dtype"]) in ("fp32", "torch.float32"), True),
+    Imply("moe_token_dispatcher_type", ("moe_token_dispatcher_type",),
+          lambda v: v["moe_token_dispatcher_type"] == "allgather", "alltoall"),
+    Imply("num_experts", ("num_experts",), lambda v: v["num_experts"] == 0, None),
+    Imply("bias_gelu_fusion", ("add_bias_linear", "bias_gelu_fusion"), lambda v: not v["add_bias_linear"], False),
+    Imply("add_qkv_bias", ("add_bias_linear", "add_qkv_bias"), lambda v: v["add_bias_linear"], True),
+    Imply("position_embedding_type", ("use_rotary_position_embeddings", "position_embedding_type"),
+          lambda v: v["use_rotary_position_embeddings"], "rope"),
+    Imply("apply_rope_fusion", ("position_embedding_type", "apply_rope_fusion", "use_rotary_position_embeddings"),
+          lambda v: v["position_embedding_type"] != "rope", False),
+    Imply("attention_softmax_in_fp32", ("apply_query_key_layer_scaling", "attention_softmax_in_fp32"),
+          lambda v: v["apply_query_key_layer_scaling"], True),
+    Imply("apply_wd_to_qk_layernorm", ("no_weight_decay_cond_type",),
+          lambda v: v["no_weight_decay_cond_type"] == "apply_wd_to_qk_layernorm", True),
+    Imply("no_weight_decay_cond_type", ("no_weight_decay_cond_type",),
+          lambda v: v["no_weight_decay_cond_type"] == "apply_wd_to_qk_layernorm", None),
+    Imply("use_routing_replay", ("use_rollout_routing_replay",), lambda v: v["use_rollout_routing_replay"], True),
+    Imply("balance_data", ("balance_by_flops",), lambda v: v["balance_by_flops"], True),
+    Imply("no_load_optim", ("skip_train", "moe_use_upcycling", "no_load_optim"),
+          lambda v: v["skip_train"] or v["moe_use_upcycling"], True),
+    Imply("no_load_rng", ("moe_use_upcycling", "no_load_rng"), lambda v: v["moe_use_upcycling"], True),
+    Imply("cpu_offloading", ("cpu_offloading_num_layers", "cpu_offloading"), lambda v: v["cpu_offloading_num_layers"] > 0, True),
+    Imply("te_rng_tracker", ("cuda_graph_impl", "transformer_impl", "te_rng_tracker"),
+          lambda v: v["cuda_graph_impl"] != "none"
+          and "transformer_engine" in (v["transformer_impl"], v["cuda_graph_impl"]), True),
+    Imply("cuda_graph_scope", ("cuda_graph_scope",), lambda v: v["cuda_graph_scope"] == ["full"], []),
+    Imply("replication_jump", ("replication", "replication_jump"), lambda v: not v["replication"], None),
+    Imply("variable_seq_lengths", ("variable_seq_lengths",), lambda _v: True, True),
+)  # fmt: skip
+"""Set by validation whatever the flag of the target said."""
+
+
+def derive(base: Values, values: dict[str, Any], changed: Collection[str], written: Values) -> list[Derived]:
+    """Bring derived values of a role up to date, in `values`.
+
+    Args:
+        base: The base's arguments.
+        values: The role's arguments, with its overrides; changed in place.
+        changed: The arguments that differ from the base's, or are set by the role file.
+        written: What the role file itself sets, by name.
+
+    Returns:
+        What was changed, in order.
+    """
+    moved = set(changed)
+    found: list[Derived] = []
+    for rule in (*FOLLOWING, *IMPLIED):
+        if rule.target not in values or moved.isdisjoint(rule.sources if isinstance(rule, Imply) else _inputs(rule)):
+            continue
+        value = _followed(rule, base, values, written) if isinstance(rule, Follow) else _implied(rule, values)
+        if value is KEEP or _equal(values[rule.target], value):
+            continue
+        values[rule.target] = value
+        moved.add(rule.target)
+        found.append(Derived(key=rule.target, value=value, sources=tuple(s for s in rule.sources if s in moved)))
+    return found
+
+
+def _inputs(rule: Follow) -> tuple[str, ...]:
+    return (*rule.sources, rule.target)
+
+
+def _followed(rule: Follow, base: Values, values: Values, written: Values) -> Any:
+    is_asked = rule.target in written and written[rule.target] is None
+    if rule.target in written and not is_asked:
+        return KEEP
+    was = _tried(rule.compute, base)
+    is_derived = was is not KEEP and _equal(base.get(rule.target), was)
+    if not is_asked and not is_derived and base.get(rule.target) is not None:
+        return KEEP
+    return _tried(rule.compute, values)
+
+
+def _implied(rule: Imply, values: Values) -> Any:
+    holds = _tried(rule.when, values)
+    return rule.value if holds is not KEEP and holds else KEEP
+
+
+def _tried(compute: Callable[[Values], Any], values: Values) -> Any:
+    """What a rule gives, or `KEEP` where its inputs are missing or unset."""
+    try:
+        return compute(values)
+    except (LookupError, TypeError, ArithmeticError, ImportError):
+        return KEEP
+
+
+def _equal(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and bool(left == right)

@@ -1,0 +1,186 @@
+"""Combinations of arguments that validation would refuse on the command line, checked again for a role.
+
+The role file is applied after validation, so without this a combination that the command line refuses would start
+and fail late, in a worker, or train something else. Sources as in `derive.py`; the schedule's bounds are those of
+Megatron-LM's `OptimizerParamScheduler`.
+
+Policy: a rule is looked at only where the role file sets one of its arguments. A rule whose inputs an older or newer
+Megatron lacks holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`is_broken(values)` is a mistake, for the reason and with the fix given; `keys` are the arguments it looks at."""
+
+    keys: tuple[str, ...]
+    is_broken: Callable[[Values], Any]
+    reason: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`when(values)` is worth a warning: `text`."""
+
+    keys: tuple[str, ...]
+    when: Callable[[Values], Any]
+    text: str
+
+
+def _has_checkpoint(folder: Any) -> bool:
+    return isinstance(folder, str) and (Path(folder) / "latest_checkpointed_iteration.txt").exists()
+
+
+REQUIREMENTS: tuple[Requirement, ...] = (
+    Requirement(("lr", "min_lr"), lambda v: v["lr"] is not None and v["min_lr"] > v["lr"],
+                "min_lr is larger than lr", "lower min_lr or raise lr"),
+    Requirement(("bf16", "fp16"), lambda v: v["bf16"] and v["fp16"],
+                "bf16 and fp16 are both true", "set the other one to false in the same entry"),
+    Requirement(("start_weight_decay", "end_weight_decay", "weight_decay", "weight_decay_incr_style"),
+                lambda v: v["weight_decay_incr_style"] == "constant"
+                and not v["start_weight_decay"] == v["end_weight_decay"] == v["weight_decay"],
+                "with weight_decay_incr_style constant, start_weight_decay and end_weight_decay are weight_decay",
+                "override weight_decay alone, or set weight_decay_incr_style to linear or cosine as well"),
+    Requirement(("weight_decay_incr_style", "start_weight_decay", "end_weight_decay"),
+                lambda v: v["weight_decay_incr_style"] != "constant"
+                and (v["start_weight_decay"] is None or v["end_weight_decay"] is None),
+                "weight_decay_incr_style needs start_weight_decay and end_weight_decay", "set both in the same entry"),
+    Requirement(("lr_decay_style", "lr_wsd_decay_iters"),
+                lambda v: v["lr_decay_style"] == "WSD" and v["lr_wsd_decay_iters"] is None,
+                "lr_decay_style WSD needs lr_wsd_decay_iters", "set lr_wsd_decay_iters in the same entry"),
+    Requirement(("lr_warmup_fraction",), lambda v: v["lr_warmup_fraction"] is not None
+                and not 0 <= v["lr_warmup_fraction"] < 1,
+                "lr_warmup_fraction is a share of the schedule, from 0 to below 1", "for example `lr_warmup_fraction: 0.01`"),
+    Requirement(("lr_warmup_iters", "lr_decay_iters"),
+                lambda v: v["lr_warmup_fraction"] is None and v["lr_decay_iters"] is not None
+                and v["lr_warmup_iters"] >= v["lr_decay_iters"],
+                "lr_warmup_iters must be below lr_decay_iters", "lower the one or raise the other"),
+    Requirement(("kl_coef", "kl_loss_coef"), lambda v: v["kl_coef"] != 0 and v["kl_loss_coef"] != 0,
+                "kl_coef and kl_loss_coef are both set", "set one of them to 0"),
+    Requirement(("kl_coef", "use_kl_loss", "ref_load"), lambda v: (v["kl_coef"] != 0 or v["use_kl_loss"]) and v["ref_load"] is None,
+                "a KL term needs a reference model", "set ref_load, or --ref-load for all roles"),
+    Requirement(("use_opd", "opd_type", "opd_teacher_load"), lambda v: v["use_opd"] and v["opd_type"] is None,
+                "use_opd needs opd_type", "set opd_type to sglang or megatron"),
+    Requirement(("use_opd", "opd_type", "opd_teacher_load"),
+                lambda v: v["use_opd"] and v["opd_type"] == "megatron" and v["opd_teacher_load"] is None,
+                "opd_type megatron needs opd_teacher_load", "set opd_teacher_load to the teacher's checkpoint"),
+    Requirement(("only_train_params_name_list", "freeze_params_name_list"),
+                lambda v: v["only_train_params_name_list"] and v["freeze_params_name_list"],
+                "only_train_params_name_list and freeze_params_name_list are both set", "keep one of the two"),
+    Requirement(("use_dynamic_batch_size", "max_tokens_per_gpu"),
+                lambda v: v["use_dynamic_batch_size"] and v["max_tokens_per_gpu"] is None,
+                "use_dynamic_batch_size needs max_tokens_per_gpu", "set max_tokens_per_gpu in the same entry"),
+    Requirement(("balance_by_flops", "use_dynamic_batch_size"), lambda v: v["balance_by_flops"] and not v["use_dynamic_batch_size"],
+                "balance_by_flops needs use_dynamic_batch_size", "set use_dynamic_batch_size to true"),
+    Requirement(("use_rollout_logprobs", "use_tis"), lambda v: v["use_rollout_logprobs"] and v["use_tis"],
+                "use_rollout_logprobs and use_tis exclude each other", "set one of them to false"),
+    Requirement(("get_mismatch_metrics", "custom_tis_function_path"),
+                lambda v: v["get_mismatch_metrics"] and v["custom_tis_function_path"] is None,
+                "get_mismatch_metrics needs custom_tis_function_path", "set custom_tis_function_path"),
+    Requirement(("enable_mtp_training", "mtp_num_layers"), lambda v: v["enable_mtp_training"] and not v["mtp_num_layers"],
+                "enable_mtp_training needs mtp_num_layers", "set mtp_num_layers in the same entry"),
+    Requirement(("save", "save_interval"), lambda v: v["save"] is not None and v["save_interval"] is None,
+                "save needs save_interval", "set save_interval in the same entry"),
+    Requirement(("save_interval",), lambda v: v["save_interval"] is not None and v["save_interval"] <= 0,
+                "save_interval must be at least 1", "null switches saving off"),
+    Requirement(("micro_batch_size",), lambda v: v["micro_batch_size"] is None or v["micro_batch_size"] <= 0,
+                "micro_batch_size must be at least 1", "for example `micro_batch_size: 1`"),
+    Requirement(("seq_length", "max_position_embeddings", "encoder_seq_length"),
+                lambda v: v["max_position_embeddings"] < v["seq_length"],
+                "max_position_embeddings is smaller than seq_length", "raise it in the same entry"),
+    Requirement(("hidden_size", "num_attention_heads", "kv_channels"),
+                lambda v: v["kv_channels"] is None and v["hidden_size"] % v["num_attention_heads"],
+                "hidden_size is no multiple of num_attention_heads", "change one of the two, or set kv_channels"),
+    Requirement(("main_grads_dtype", "accumulate_allreduce_grads_in_fp32"),
+                lambda v: v["bf16"] and v["accumulate_allreduce_grads_in_fp32"]
+                and str(v["main_grads_dtype"]) not in ("fp32", "torch.float32"),
+                "accumulate_allreduce_grads_in_fp32 needs main_grads_dtype fp32",
+                "set accumulate_allreduce_grads_in_fp32 to false in the same entry"),
+    Requirement(("recompute_granularity", "recompute_method"),
+                lambda v: v["recompute_granularity"] == "selective" and v["recompute_method"] is not None,
+                "recompute_granularity selective goes without a recompute_method", "set recompute_method to null"),
+    Requirement(("fp16_lm_cross_entropy", "fp16"), lambda v: v["fp16_lm_cross_entropy"] and not v["fp16"],
+                "fp16_lm_cross_entropy needs fp16", "set fp16 to true, or fp16_lm_cross_entropy to false"),
+    Requirement(("fp32_residual_connection", "fp16", "bf16"),
+                lambda v: v["fp32_residual_connection"] and not (v["fp16"] or v["bf16"]),
+                "fp32_residual_connection needs fp16 or bf16", "set fp32_residual_connection to false"),
+    Requirement(("fp4", "fp8"), lambda v: v["fp4"] and v["fp8"], "fp4 and fp8 exclude each other", "set one of them to null"),
+    Requirement(("optimizer", "use_distributed_optimizer"),
+                lambda v: "muon" in v["optimizer"] and v["use_distributed_optimizer"],
+                "muon does not work with the distributed optimizer, which slime always uses", "write `optimizer: adam`"),
+    Requirement(("optimizer_cpu_offload", "use_precision_aware_optimizer"),
+                lambda v: v["optimizer_cpu_offload"] and not v["use_precision_aware_optimizer"],
+                "optimizer_cpu_offload needs use_precision_aware_optimizer", "set use_precision_aware_optimizer to true"),
+    Requirement(("load_main_params_from_ckpt", "no_load_optim"),
+                lambda v: v["load_main_params_from_ckpt"] and not v["no_load_optim"],
+                "load_main_params_from_ckpt needs no_load_optim", "set no_load_optim to true"),
+    Requirement(("multi_latent_attention", "group_query_attention"),
+                lambda v: v["multi_latent_attention"] and v["group_query_attention"],
+                "multi_latent_attention and group_query_attention exclude each other", "set one of them to false"),
+    Requirement(("num_experts", "expert_model_parallel_size"),
+                lambda v: v["expert_model_parallel_size"] > 1
+                and (not v["num_experts"] or v["num_experts"] % v["expert_model_parallel_size"]),
+                "num_experts must be a multiple of expert_model_parallel_size", "change num_experts"),
+    Requirement(("attention_backend", "spec"),
+                lambda v: getattr(v["attention_backend"], "name", v["attention_backend"]) == "local"
+                and (not v["spec"] or v["spec"][0] != "local"),
+                "attention_backend local needs spec [local]", "write another attention_backend, or `spec: [local]`"),
+)  # fmt: skip
+
+ADVICE: tuple[Advice, ...] = (
+    Advice(("lr_warmup_iters",), lambda v: v["lr_warmup_fraction"] is not None and v["lr_warmup_iters"],
+           "lr_warmup_iters has no effect, because lr_warmup_fraction is set and goes first"),
+    Advice(("params_dtype",), lambda v: str(v["params_dtype"]) != (
+        "torch.float16" if v["fp16"] else "torch.bfloat16" if v["bf16"] else "torch.float32"),
+           "params_dtype differs from what bf16 and fp16 say; override bf16 or fp16, and it follows"),
+    Advice(("save",), lambda v: v["save"] is None and v["save_interval"] is not None,
+           "save is null, so nothing of this role is saved, although save_interval is set"),
+    Advice(("load",), lambda v: v["finetune"] and _has_checkpoint(v["load"]),
+           "load is a Megatron checkpoint, but finetune is true (validation set it, for the base's load is none): only its "
+           "weights are read; for its optimizer and step set finetune, no_load_optim and no_load_rng to false as well"),
+    Advice(("load",), lambda v: v["load"] is not None and not Path(v["load"]).exists(),
+           "load does not exist on this machine; on the command line slime would take ref_load instead"),
+    Advice(("fp16",), lambda v: v["fp16"] and v["accumulate_allreduce_grads_in_fp32"],
+           "accumulate_allreduce_grads_in_fp32 stays true; for bf16 validation sets it, for fp16 only its flag does"),
+    Advice(("fp16", "bf16"), lambda v: not v["fp16"] and not v["check_for_nan_in_loss_and_grad"],
+           "check_for_nan_in_loss_and_grad is false; if fp16 had switched it off, set it to true in the same entry"),
+    Advice(("add_bias_linear",), lambda v: not v["add_bias_linear"] and v["add_qkv_bias"],
+           "add_qkv_bias stays true; with add_bias_linear false only its own flag sets it"),
+)  # fmt: skip
+
+
+def broken(values: Values, written: Values) -> list[tuple[str, Requirement]]:
+    """The requirements that a role's arguments break, each with the argument of the role file to blame."""
+    return [
+        (_first(rule.keys, written), rule)
+        for rule in REQUIREMENTS
+        if _applies(rule.keys, rule.is_broken, values, written)
+    ]
+
+
+def advice(values: Values, written: Values) -> list[str]:
+    """What is worth a warning in a role's arguments."""
+    return [rule.text for rule in ADVICE if _applies(rule.keys, rule.when, values, written)]
+
+
+def _first(keys: tuple[str, ...], written: Values) -> str:
+    return next(key for key in keys if key in written)
+
+
+def _applies(keys: tuple[str, ...], test: Callable[[Values], Any], values: Values, written: Values) -> bool:
+    if not any(key in written for key in keys):
+        return False
+    try:
+        return bool(test(values))
+    except (LookupError, TypeError, ArithmeticError, OSError, ValueError):
+        return False
