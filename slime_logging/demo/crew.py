@@ -148,8 +148,8 @@ class Crew:
         return answer
 
     def _raise_for(self, child: Child) -> NoReturn:
-        if child.pipe.poll():
-            verdict, answer = child.pipe.recv()
+        with contextlib.suppress(EOFError, OSError):
+            verdict, answer = child.pipe.recv() if child.pipe.poll() else ("", "")
             if verdict == "failed":
                 raise JobFailed(f"{child.title} failed, which ends the job.\n{answer}")
         child.process.join(PATIENCE_S)

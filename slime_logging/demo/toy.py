@@ -51,7 +51,8 @@ _CPU: dict[str, Any] = {
 
 _TRAINING: dict[str, Any] = {
     "adam_beta2": 0.98,
-    "lr": 2e-3,
+    "lr": 1e-3,
+    "lr_decay_iters": 80,
     "weight_decay": 0.0,
     "start_weight_decay": 0.0,
     "end_weight_decay": 0.0,
