@@ -6,7 +6,7 @@ below was read in `validate_args` of Megatron-LM (1dcf0daf), `slime_validate_arg
 
 | decision | when |
 |---|---|
-| follow (`FOLLOWING`) | the derived value equals what the rule gives from the base's values, so it was derived: it is computed again |
+| follow (`FOLLOWING`) | the base holds what the rule gives from the base's values, so it was derived: computed again |
 | imply (`IMPLIED`) | validation sets it whatever the command line said: it is set here too |
 | reject, warn | combinations that validation refuses or that would not do what they say: `requirements.py` |
 
@@ -150,9 +150,10 @@ IMPLIED: tuple[Imply, ...] = (
     Imply("accumulate_allreduce_grads_in_fp32", ("bf16", "grad_reduce_in_bf16"),
           lambda v: v["bf16"] and v["grad_reduce_in_bf16"], False),
     Imply("accumulate_allreduce_grads_in_fp32", ("bf16", "grad_reduce_in_bf16", "main_grads_dtype"),
-          lambda v: v["bf16"] and not v["grad_reduce_in_bf16"] and str(v["main_grads_dtype"]) in ("fp32", "torch.float32"), True),
+          lambda v: v["bf16"] and not v["grad_reduce_in_bf16"]
+          and str(v["main_grads_dtype"]) in ("fp32", "torch.float32"), True),
     Imply("moe_token_dispatcher_type", ("moe_token_dispatcher_type",),
-          lambda v: v["moe_token_dispatcher_type"] == "allgather", "alltoall"),
+          lambda v: v["moe_token_dispatcher_type"] == "allgather", "alltoall"),  # noqa: S105
     Imply("num_experts", ("num_experts",), lambda v: v["num_experts"] == 0, None),
     Imply("bias_gelu_fusion", ("add_bias_linear", "bias_gelu_fusion"), lambda v: not v["add_bias_linear"], False),
     Imply("add_qkv_bias", ("add_bias_linear", "add_qkv_bias"), lambda v: v["add_bias_linear"], True),
@@ -171,7 +172,8 @@ IMPLIED: tuple[Imply, ...] = (
     Imply("no_load_optim", ("skip_train", "moe_use_upcycling", "no_load_optim"),
           lambda v: v["skip_train"] or v["moe_use_upcycling"], True),
     Imply("no_load_rng", ("moe_use_upcycling", "no_load_rng"), lambda v: v["moe_use_upcycling"], True),
-    Imply("cpu_offloading", ("cpu_offloading_num_layers", "cpu_offloading"), lambda v: v["cpu_offloading_num_layers"] > 0, True),
+    Imply("cpu_offloading", ("cpu_offloading_num_layers", "cpu_offloading"),
+          lambda v: v["cpu_offloading_num_layers"] > 0, True),
     Imply("te_rng_tracker", ("cuda_graph_impl", "transformer_impl", "te_rng_tracker"),
           lambda v: v["cuda_graph_impl"] != "none"
           and "transformer_engine" in (v["transformer_impl"], v["cuda_graph_impl"]), True),
@@ -196,7 +198,8 @@ def derive(base: Values, values: dict[str, Any], changed: Collection[str], writt
     """
     moved = set(changed)
     found: list[Derived] = []
-    for rule in (*FOLLOWING, *IMPLIED):
+    rules: tuple[Follow | Imply, ...] = (*FOLLOWING, *IMPLIED)
+    for rule in rules:
         if rule.target not in values or moved.isdisjoint(rule.sources if isinstance(rule, Imply) else _inputs(rule)):
             continue
         value = _followed(rule, base, values, written) if isinstance(rule, Follow) else _implied(rule, values)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from slime_logging.config.nodes import Entries, Items, Node, Scalar
 from slime_logging.config.problems import Problem, looks_secret, shown
-from slime_logging.config.role_file import Document, Entries, Items, Node, Scalar
+from slime_logging.config.role_file import Document
 from slime_logging.config.suggest import nearest_texts
 
 EXAMPLE = "megatron: [{name: default, role: critic, overrides: {lr: 1e-5}}]"
@@ -28,11 +29,10 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleEntry:
-    """The entry of one role; `written` in the order of the file."""
+    """The entry of one role; `label` is the role as the file says it, None where it does not."""
 
     role: str
-    line: int
-    column: int
+    label: str | None
     written: Mapping[str, Written] = field(default_factory=dict)
 
 
@@ -76,32 +76,33 @@ class _Frame:
                 self._report_entry_key(key)
             elif key.text == "name" and not isinstance(value, Scalar):
                 self._report(value, "`name` must be a text", "write `name: default`")
-        role = self._role(node)
-        return RoleEntry(role=role, line=node.line, column=node.column, written=self._written(node, role))
+        role, label = self._role(node)
+        return RoleEntry(role=role, label=label, written=self._written(node, label))
 
     def _report_entry_key(self, key: Scalar) -> None:
         near = nearest_texts(key.text, ENTRY_KEYS, 1)
         fix = f"write `{near[0]}`" if near else "arguments of the role go below `overrides`"
         self._report(key, f"an entry has name, role and overrides; `{shown(key.text)}` is none of them", fix)
 
-    def _role(self, node: Entries) -> str:
+    def _role(self, node: Entries) -> tuple[str, str | None]:
+        """The role to check the entry for, and the role to name in what is told of it."""
         value = node.get("role")
         listed = ", ".join(self._roles)
         if not isinstance(value, Scalar) or value.is_null:
             self._report(value or node, "the entry has no role", f"write `role: {self._roles[-1]}` (one of {listed})")
-            return self._roles[0]
+            return self._roles[0], None
         if value.text not in self._roles:
             near = nearest_texts(value.text.lower(), self._roles, 1)
             fix = f"write `role: {near[0]}`" if near else f"write one of {listed}"
             self._report(value, f"there is no role '{shown(value.text)}'; the roles are {listed}", fix)
-            return near[0] if near else self._roles[0]
-        first = self._seen.setdefault(value.text, value.line)
-        if first != value.line:
-            reason = f"a second entry for the role {value.text}; the first is on line {first}"
+            return near[0] if near else self._roles[0], near[0] if near else None
+        if value.text in self._seen:
+            reason = f"a second entry for the role {value.text}; the first is on line {self._seen[value.text]}"
             self._report(value, reason, "put all overrides of a role into one entry")
-        return value.text
+        self._seen.setdefault(value.text, value.line)
+        return value.text, value.text
 
-    def _written(self, node: Entries, role: str) -> dict[str, Written]:
+    def _written(self, node: Entries, role: str | None) -> dict[str, Written]:
         given = [(key, value) for key, value in node.pairs if key.text in ("overrides", "args")]
         given = [(key, value) for key, value in given if not (isinstance(value, Scalar) and value.is_null)]
         if len(given) > 1:
@@ -117,7 +118,7 @@ class _Frame:
                 self._add(written, key, item, role)
         return written
 
-    def _add(self, written: dict[str, Written], key: Scalar, item: Node, role: str) -> None:
+    def _add(self, written: dict[str, Written], key: Scalar, item: Node, role: str | None) -> None:
         plain = key.text.replace("-", "_")
         if plain in written:
             first = written[plain].name.line

@@ -212,7 +212,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def parser_from(source: str) -> argparse.ArgumentParser:
-    """The parser that `module:name` gives: a parser, a function that returns one, or one that fills the one passed to it.
+    """The parser that `module:name` is, returns, or fills when it is passed an empty one.
 
     Raises:
         ValueError: The source is not of the form `module:name`, or gives no parser.

@@ -18,11 +18,17 @@ MAX_SHOWN = 80
 """Characters of an offending text that are shown."""
 
 SECRET_WORDS = frozenset(
-    "key keys apikey token tokens secret secrets password passwords passwd passphrase credential credentials".split()
+    word + plural
+    for word in ("key", "apikey", "token", "secret", "password", "passwd", "passphrase", "credential")
+    for plural in ("", "s")
 )
 SECRET_OPTIONS = frozenset({"wandb_key"})
-"""Options of Megatron-LM and slime that hold a secret; their other `*_key` and `*_token*` options name columns or words."""
+"""Options of Megatron-LM and slime that hold a secret; their other `*_key` and `*_token` options name columns."""
 
+MIN_OPAQUE_CHARS = 24
+
+_NAMED = re.compile(r"([\w-]+)[\"']?\s*[:=]")
+_URL_PASSWORD = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
@@ -55,16 +61,27 @@ def shown(text: str) -> str:
 
 
 def shown_value(name: str, text: str) -> str:
-    """The text under a name, or `<hidden>` where the name looks like a secret."""
-    return HIDDEN if looks_secret(name) else shown(text)
+    """The text under a name, or `<hidden>` where it, or a name inside of the text, looks like a secret."""
+    return HIDDEN if looks_secret(name) or holds_secret(text) else shown(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text has `name: value` or `name=value` in it with a secret-looking name, or a password in a URL."""
+    return bool(_URL_PASSWORD.search(text)) or any(looks_secret(name) for name in _NAMED.findall(text))
 
 
 def hidden_line(line: str) -> str:
-    """A line of a file that is not YAML, without its comment; hidden as a whole where any word on it looks like a secret."""
+    """A line of a file that is not YAML, without its comment; hidden where any name on it looks like a secret."""
     written = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
-    if any(looks_secret(name) for name in re.findall(r"[\w-]+", written)):
+    words = re.findall(r"[\w-]+", written)
+    if holds_secret(written) or any(looks_secret(word) or _is_opaque(word) for word in words):
         return HIDDEN
     return shown(written)
+
+
+def _is_opaque(word: str) -> bool:
+    """As long and mixed as a key: no name of an option or a file is."""
+    return len(word) >= MIN_OPAQUE_CHARS and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
 
 
 def message(path: str, problems: Iterable[Problem]) -> str:

@@ -12,16 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slime_logging.config.coerce import Mistake, Target, as_yaml, coerce
+from slime_logging.config.coerce import coerce
 from slime_logging.config.copying import copy_namespace
 from slime_logging.config.derive import derive
 from slime_logging.config.entries import RoleEntry, Written
+from slime_logging.config.nodes import Items, Scalar
 from slime_logging.config.options import Option
 from slime_logging.config.problems import HIDDEN, Problem, looks_secret, shown, shown_value
 from slime_logging.config.requirements import advice, broken
-from slime_logging.config.role_file import Items, Scalar
 from slime_logging.config.rules import FORCED, IGNORED, PRESET, ROLLOUT_PREFIXES, TOPOLOGY, rejection
 from slime_logging.config.suggest import nearest
+from slime_logging.config.targets import Mistake, Target, as_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +52,9 @@ class Resolution:
         options: Mapping[str, Option],
         parsed: Mapping[str, Option],
     ) -> None:
-        """Resolve. `options` are all known ones; `parsed` those of the job's own parser, which the base may lack yet."""
+        """Resolve; `options` are all known ones, `parsed` those of the job's parser, which the base may lack."""
         self.role = role
+        self._label = role if entry is None else entry.label
         self.args = copy_namespace(base)
         self.overrides: list[Override] = []
         self.warnings: list[str] = []
@@ -150,15 +152,21 @@ class Resolution:
         decided = {override.key for override in self.overrides if override.source in ("forced", "preset")}
         for derived in derive(self._base, self._values, self._set.keys() | decided, self._set):
             base = self._base.get(derived.key)
-            self.overrides.append(Override(key=derived.key, base=base, value=derived.value, source="derived"))
+            asked = self._set.get(derived.key)
+            self.overrides.append(
+                Override(key=derived.key, base=base, value=derived.value, source="derived", asked=asked)
+            )
             told = HIDDEN if looks_secret(derived.key) else f"{as_yaml(base)} -> {as_yaml(derived.value)}"
             self.warnings.append(f"{self.role}: `{derived.key}` follows {', '.join(derived.sources)}: {shown(told)}")
-        computed = {override.key for override in self.overrides}
-        for key in self._set:
-            if key not in computed and not same(self._values[key], self._base.get(key)):
-                self.overrides.append(
-                    Override(key=key, base=self._base.get(key), value=self._values[key], source="file")
-                )
+        self._record_file()
+
+    def _record_file(self) -> None:
+        decided = {override.key for override in self.overrides}
+        self.overrides[:0] = [
+            Override(key=key, base=self._base.get(key), value=self._values[key], source="file")
+            for key in self._set
+            if key not in decided and not (key in self._base and same(self._values[key], self._base[key]))
+        ]
 
     def _check(self) -> None:
         for key, rule in broken(self._values, self._set):
@@ -176,7 +184,9 @@ class Resolution:
         place = written.node if node is None else node
         text = f"{shown(written.name.text)}: {shown_value(written.name.text, _text(written))}"
         at = written.name if place is written.node and not isinstance(place, Scalar) else place
-        self.problems.append(Problem(line=at.line, column=at.column, text=text, reason=reason, fix=fix, role=self.role))
+        self.problems.append(
+            Problem(line=at.line, column=at.column, text=text, reason=reason, fix=fix, role=self._label)
+        )
 
 
 def _text(written: Written) -> str:

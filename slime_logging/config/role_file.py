@@ -8,61 +8,18 @@ used) are bounded, so no file can use up memory or the stack.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, Union
+from typing import Any
 
+from slime_logging.config.nodes import Entries, Items, Node, Scalar
 from slime_logging.config.problems import Problem, hidden_line
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
 MAX_NODES = 20_000
 """A role file has some hundred nodes; the bounds leave two orders of magnitude."""
-
-NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-"""YAML 1.2, core schema."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A scalar's text; `is_plain` where it was written without quotes. Lines and columns count from 1."""
-
-    text: str
-    is_plain: bool
-    line: int
-    column: int
-
-    @property
-    def is_null(self) -> bool:
-        """YAML's null; a quoted "null" is a text."""
-        return self.is_plain and self.text in NULLS
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list."""
-
-    nodes: tuple[Node, ...]
-    line: int
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """A mapping, in the order of the file, duplicate keys already refused."""
-
-    pairs: tuple[tuple[Scalar, Node], ...]
-    line: int
-    column: int
-
-    def get(self, key: str) -> Node | None:
-        """The value under a key."""
-        return next((value for name, value in self.pairs if name.text == key), None)
-
-
-Node: TypeAlias = Union[Scalar, Items, Entries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +31,7 @@ class Document:
     problems: tuple[Problem, ...] = ()
 
 
-class Unreadable(Exception):  # noqa: N818 - carries problems, never leaves the configuration's room
+class Unreadable(Exception):
     """The file is not a YAML document that a role file can be; `problems` says where and why."""
 
     def __init__(self, *problems: Problem) -> None:
@@ -118,12 +75,10 @@ def parse_document(content: bytes, path: str = "") -> Document:
     if len(content) > MAX_BYTES:
         raise Unreadable(_problem(0, 0, f"the file is larger than {MAX_BYTES >> 10} KiB", "is this the right file?"))
     text = _decode(content)
-    builder = _Builder(text)
+    builder = _Builder()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ruamel warns of reused anchors, which the builder judges itself
-            for event in _events(text):
-                builder.take(event)
+        for event in _events(text):
+            builder.take(event)
     except Unreadable:
         raise
     except Exception as error:  # ruamel's scanner raises more than YAMLError on some malformed input
@@ -183,7 +138,7 @@ def _syntax_fix(reason: str) -> str:
 class _Builder:
     """Makes the tree from the parser's events, without recursion; collects what is wrong with it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self) -> None:
         self.root: Node = Scalar("", True, 1, 1)
         self.problems: list[Problem] = []
         self._num_documents = 0
@@ -294,49 +249,3 @@ def _size(node: Node) -> int:
         elif isinstance(current, Entries):
             waiting.extend(value for _, value in current.pairs)
     return total
-
-
-def core_value(node: Node) -> Any:
-    """The value of a node by YAML 1.2's core schema (`no` and `12:30` are texts, `010` is ten, `1e-5` a number)."""
-    if isinstance(node, Items):
-        return [core_value(item) for item in node.nodes]
-    if isinstance(node, Entries):
-        return {key.text: core_value(value) for key, value in node.pairs}
-    if not node.is_plain:
-        return node.text
-    return _core_scalar(node.text)
-
-
-_WORDS: Mapping[str, Any] = {
-    **dict.fromkeys(NULLS),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **{f"{sign}{word}": float(f"{sign}inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-}
-
-
-def _core_scalar(text: str) -> Any:
-    if text in _WORDS:
-        return _WORDS[text]
-    if (
-        not text.isascii()
-        or "_" in text
-        or text.strip() != text
-        or text[:1].isalpha()
-        or text[1:2].isalpha()
-        and text[0] in "+-"
-    ):
-        return text
-    for convert in (int, _based_int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _based_int(text: str) -> int:
-    if text[:2] not in ("0x", "0o"):
-        raise ValueError(text)
-    return int(text[2:], {"0x": 16, "0o": 8}[text[:2]])

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slime_logging.config.coerce import as_yaml
 from slime_logging.config.documents import Documents
 from slime_logging.config.entries import RoleEntry, entries_of
 from slime_logging.config.options import Option, OptionTable
@@ -24,6 +23,7 @@ from slime_logging.config.problems import Problem, message, shown
 from slime_logging.config.resolution import Override, Resolution, same
 from slime_logging.config.role_file import Unreadable
 from slime_logging.config.rules import TOPOLOGY
+from slime_logging.config.targets import as_yaml
 from slime_logging.errors import RoleConfigError
 
 __all__ = ["ROLES", "Override", "RoleSet", "check_role_file", "parse_megatron_role_args", "parse_role_file"]
@@ -88,7 +88,7 @@ def parse_role_file(
     """
     found, problems = check_role_file(base_args, megatron_config_path, parser, roles)
     if found is None:
-        raise RoleConfigError(message(os.fspath(megatron_config_path or ""), problems))
+        raise RoleConfigError(message(os.fsdecode(megatron_config_path or ""), problems))
     for warning in _documents.unsaid(base_args, found.path, found.warnings):
         _log.warning("%s%s", f"{found.path}: " if found.path else "", warning)
     return found
@@ -100,8 +100,8 @@ def check_role_file(
     parser: argparse.ArgumentParser | None = None,
     roles: Sequence[str] = ROLES,
 ) -> tuple[RoleSet | None, tuple[Problem, ...]]:
-    """As `parse_role_file`, but gives the mistakes as they are and logs nothing. There is a role set or there are mistakes."""
-    path = None if megatron_config_path is None else os.fspath(megatron_config_path)
+    """As `parse_role_file`, but gives the mistakes as they are, instead of a role set, and logs nothing."""
+    path = None if megatron_config_path is None else os.fsdecode(megatron_config_path)
     entries: list[RoleEntry] = []
     problems: list[Problem] = []
     if path is not None:

@@ -1,8 +1,8 @@
 """Which arguments a role may have of its own, and which values a role always has.
 
 Policy: an override that could not take effect, or would take effect in one place of the job and not in another, is
-refused with the reason; the two resource keys that slime documents as ignored are ignored with a warning. Sources: slime's
-role configuration guide and the places where slime reads each argument.
+refused with the reason; the two resource keys that slime documents as ignored are ignored with a warning. Sources:
+slime's role configuration guide and the places where slime reads each argument.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOPOLOGY: tuple[str, ...] = (
     "hierarchical_context_parallel_sizes",
     "use_tp_pp_dp_mapping",
 )
-"""Must be equal in all roles and on the command line, from which the world is laid out; a repeated equal value is fine."""
+"""Equal in all roles and on the command line, from which the world is laid out; repeating the value is fine."""
 
 IGNORED: Mapping[str, str] = {
     "num_nodes": "the nodes of the job follow --actor-num-nodes",
@@ -80,7 +80,7 @@ PRESET: Mapping[str, Mapping[str, Any]] = {"critic": {"disable_param_buffers_cpu
 """Values that hold for a role unless its entry says otherwise."""
 
 ROLLOUT_PREFIXES = ("rollout_", "eval_")
-"""Read by the rollout alone, from the command line: a role's own value is set, but changes nothing, and is warned about."""
+"""Read by the rollout alone, from the command line: a role's value is set, changes nothing, and is warned about."""
 
 
 def rejection(name: str) -> str | None:
