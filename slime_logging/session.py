@@ -24,7 +24,7 @@ from typing import Any
 
 from slime_logging.backends import PACKAGES
 from slime_logging.backends.base import Json, RunFacts, Writer
-from slime_logging.config.redact import Redactor
+from slime_logging.config.redact import Redactor, safe_exception_text
 from slime_logging.config.scope import (
     UNPREFIXED_ROLES,
     primary_scopes,
@@ -138,7 +138,7 @@ class Session:
             delivery.start()
 
     def _safe_text(self, error: BaseException) -> str:
-        return self.redactor.text(f"{type(error).__name__}: {error}"[:2000])
+        return safe_exception_text(self.redactor, error)
 
 
 def start_primary(args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]) -> Session:

@@ -138,7 +138,11 @@ class Recorder:
             logger.error(f"slime_logging: a row could not be recorded: {error}. Training goes on.")
 
     def _name(self, key: object) -> str:
-        name = self._redactor.key(key if isinstance(key, str) else str(key))
+        name = hidden = self._redactor.key(key if isinstance(key, str) else str(key))
+        number = 1
+        while hidden != key and name in self._names.values():  # two names that differ only in a secret stay two
+            number += 1
+            name = f"{hidden}~{number}"
         if len(self._names) < MAX_CACHED_NAMES:
             self._names[key] = name  # type: ignore[index]
         return name
@@ -148,7 +152,7 @@ class Recorder:
         if type(plain) is int and not _SMALLEST_INT <= plain <= _LARGEST_INT:
             return str(plain)
         if isinstance(plain, (str, list, dict)):
-            return self._redactor.config({name: plain})[name]
+            return next(iter(self._redactor.row({name: plain}).values()))
         return plain
 
 

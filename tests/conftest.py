@@ -1,0 +1,30 @@
+"""Every test runs without the variables that would point it at somebody's trackers, and leaves no session behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+VARIABLES = ("WANDB_", "SLIME_LOGGING_", "TRACKIO_", "MLFLOW_", "SWANLAB_", "TENSORBOARD_DIR", "SLURM_", "HF_TOKEN")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(VARIABLES):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
+
+
+@pytest.fixture(autouse=True)
+def no_session_left() -> Iterator[None]:
+    yield
+    import sys
+
+    tracking = sys.modules.get("slime_logging.tracking")
+    if tracking is not None:
+        for session in list(tracking._sessions):
+            tracking._finish(session, 0)
