@@ -1,8 +1,9 @@
 """What one opaque Python object is called in a configuration: a name or short text that is the same in every process.
 
-Policy: nothing is called but `repr`, and that only where its class wrote one of its own; attributes are looked up on the class, never
-on the instance, so that mocks, lazy proxies and properties are left as they were. Addresses are taken out of texts.
-Functions here may raise what a foreign `repr` raises: `serialize.to_json` turns that into a marker.
+Policy: nothing is called but `repr`, and that only where its class wrote one of its own; attributes are looked up on
+the class, never on the instance, so that mocks, lazy proxies and properties are left as they were. Addresses are
+taken out of texts. Functions here may raise what a foreign `repr` raises: `serialize.to_json` turns that into a
+marker.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 _ADDRESS = re.compile(
     r"(?:\s+at)?\s+0x[0-9a-fA-F]{4,16}\b|\s+id='\d+'|(?<=\w)\(0x[0-9a-fA-F]{6,16}\)|\b0x[0-9a-fA-F]{9,16}\b"
 )
-"""CPython's ` at 0x7f...`, a mock's ` id='140...'`; a bare hexadecimal number of more than 32 bits is an address too."""
+"""CPython's ` at 0x7f...`, a mock's ` id='140...'`; a bare hexadecimal number of more than 32 bits is an address
+too."""
 
 _NAMED = (
     types.FunctionType,
@@ -51,7 +53,8 @@ def is_named(value: Any) -> bool:
 
 
 def is_proxy(value: Any) -> bool:
-    """Whether the class replaces `__class__`: lazy objects and mocks do, and reading anything of them may wake or change them."""
+    """Whether the class replaces `__class__`: lazy objects and mocks do, and reading anything of them may wake or
+    change them."""
     return _of_class(type(value), "__class__") is not object.__dict__["__class__"]
 
 
@@ -74,7 +77,7 @@ def object_text(value: Any) -> str:
     Proxies and mocks are named by their class alone, without touching them.
     """
     cls = type(value)
-    if is_proxy(value) or cls.__repr__ is object.__repr__:
+    if is_proxy(value) or _of_class(cls, "__repr__") is object.__dict__["__repr__"]:
         return class_name(value)
     if cls is types.ModuleType:
         return str(value.__name__)
@@ -122,7 +125,8 @@ def is_array(value: Any) -> bool:
 
 
 def array_value(value: Any) -> Any:
-    """The number of a one-element tensor or array, the nested list of a small array in main memory, else its description.
+    """The number of a one-element tensor or array, the nested list of a small array in main memory, else its
+    description.
 
     Of a tensor with more than one element nothing is read, so nothing waits for a GPU.
     """
@@ -136,7 +140,8 @@ def array_value(value: Any) -> Any:
 
 
 def partial_parts(value: functools.partial[Any]) -> dict[str, Any]:
-    """Function, positional and keyword arguments of a partial, as nested values so that names stay visible to redaction."""
+    """Function, positional and keyword arguments of a partial, as nested values so that names stay visible to
+    redaction."""
     parts: dict[str, Any] = {"partial": value.func}
     if value.args:
         parts["args"] = value.args

@@ -1,8 +1,8 @@
 """The secrets this process knows by their text, found wherever they turn up, encoded too.
 
-Policy: what is learned stays in this object and in no `repr`. Texts of fewer than `MIN_CHARS` characters and everyday values
-(`EVERYDAY`) are not learned: they would be hidden in every word that holds them, and be found out by what is missing.
-A short or purely alphabetic secret is replaced only where it stands alone as a word.
+Policy: what is learned stays in this object and in no `repr`. Texts of fewer than `MIN_CHARS` characters and everyday
+values (`EVERYDAY`) are not learned: they would be hidden in every word that holds them, and be found out by what is
+missing. A short or purely alphabetic secret is replaced only where it stands alone as a word.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import json
 import re
 import urllib.parse
 from collections.abc import Callable
+
+from slime_logging.config.marks import MARK
+from slime_logging.config.secret_names import word_set
 
 MIN_CHARS = 6
 """Shorter texts occur by chance. No service issues shorter keys."""
@@ -25,11 +28,21 @@ LINE_CHARS = 16
 MAX_CHARS = 65_536
 """The longest text that is learned; a private key of 16,384 bits has 13,000."""
 
-EVERYDAY = frozenset(
-    "none null true false default password passwd secret secrets changeme change_me example unknown empty public private admin root "
-    "user username guest anonymous localhost token api_key apikey key your_api_key your-api-key dummy placeholder disabled enabled "
-    "online offline shared auto string optional required undefined redacted hidden wandb sglang slime megatron openai huggingface "
-    "bearer basic not_needed no-key-required no_key_required".split()
+MAX_NOTICED = 500
+"""Secrets learned in passing, from values and texts that were hidden by name or form; so that a long job stays
+bounded."""
+
+_PATH = re.compile(
+    r"(?:~|\.{1,2}|/(?:root|home|usr|etc|var|tmp|mnt|data|opt|run|srv|dev|proc|workspace|scratch|nfs|lustre|shared|secrets|Users))/"
+)
+_WORDS = re.compile(r"[A-Za-z ,.:;'_<>()|-]*\d?")
+
+EVERYDAY = word_set(
+    "none null true false default password passwd secret secrets changeme change_me example unknown empty public",
+    "private admin root user username guest anonymous localhost token api_key apikey key your_api_key",
+    "your-api-key dummy placeholder disabled enabled online offline shared auto string optional required",
+    "undefined redacted hidden wandb sglang slime megatron openai huggingface bearer basic not_needed",
+    "no-key-required no_key_required",
 )
 """Values that people write where no key is needed; compared in lower case."""
 
@@ -37,12 +50,12 @@ EVERYDAY = frozenset(
 class KnownSecrets:
     """A growing set of secret texts, each with the name it is shown by."""
 
-    __slots__ = ("_names", "_pattern", "_plain", "_prefixes")
+    __slots__ = ("_names", "_patterns", "_plain")
 
     def __init__(self) -> None:
         self._plain: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        self._pattern: re.Pattern[str] | None = None
+        self._patterns: tuple[re.Pattern[str] | None, re.Pattern[str] | None] | None = None
 
     def __len__(self) -> int:
         return len(self._plain)
@@ -64,27 +77,40 @@ class KnownSecrets:
         self._plain[text] = name
         for form in encoded_forms(text):
             self._names.setdefault(form, name)
-        self._pattern = None
+        self._patterns = None
         return True
+
+    def notice(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
+        """As `learn`, for what was hidden in running text or inside of a secret's mapping: plain words and addresses
+        are passed over."""
+        if len(self._plain) >= MAX_NOTICED or _WORDS.fullmatch(text.strip()) or "://" in text:
+            return False
+        return self.learn(name, text, ordinary)
 
     def is_known(self, text: str) -> bool:
         """Whether the whole text is a known secret."""
         return text in self._plain
 
-    def replace(self, text: str, mark: Callable[[str], str]) -> str:
-        """The text with every known secret, plain or encoded, replaced by `mark(name)`."""
+    def replace(self, text: str, shown: Callable[[str], str]) -> str:
+        """The text with every known secret, plain or encoded, replaced by `shown(name)`; marks are left alone."""
         if not self._plain:
             return text
-        if self._pattern is None:
-            self._pattern = self._compiled()
-        return self._pattern.sub(
-            lambda match: match.group() if match.lastgroup else mark(self._names[match.group()]), text
-        )
+        if self._patterns is None:
+            self._patterns = self._compiled()
+        for pattern in self._patterns:
+            if pattern is None or not pattern.search(text):
+                continue
+            if "<hidden: " in text:
+                pattern = re.compile(f"(?P<mark>{MARK.pattern})|{pattern.pattern}")
+                text = pattern.sub(lambda m: m.group() if m.lastgroup else shown(self._names[m.group()]), text)
+            else:
+                text = pattern.sub(lambda m: shown(self._names[m.group()]), text)
+        return text
 
     def cut_off(self, text: str) -> tuple[int, str] | None:
         """Where a known secret begins that the end of the text cuts off, and its name; None if there is none."""
         best: tuple[int, str] | None = None
-        for form, name in self._names.items():
+        for form, name in list(self._names.items()):
             for size in range(min(len(form) - 1, len(text)), MIN_CHARS - 1, -1):
                 if text.endswith(form[:size]) and not form[:size].isalpha():
                     if best is None or len(text) - size < best[0]:
@@ -92,19 +118,37 @@ class KnownSecrets:
                     break
         return best
 
-    def _compiled(self) -> re.Pattern[str]:
-        parts = ["(?P<mark><hidden: [^<>]*>)"]
-        for form in sorted(self._names, key=lambda form: (-len(form), form)):
-            escaped = re.escape(form)
-            alone = len(form) < ANYWHERE_CHARS or form.isalpha() and len(form) < 2 * ANYWHERE_CHARS or form.isdigit()
-            parts.append(rf"(?<!\w){escaped}(?!\w)" if alone else escaped)
-        return re.compile("|".join(parts))
+    def _compiled(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+        anywhere = _any_of([form for form in list(self._names) if not _stands_alone(form)])
+        alone = _any_of([form for form in list(self._names) if _stands_alone(form)])
+        return (
+            re.compile(anywhere) if anywhere else None,
+            re.compile(rf"(?<!\w)(?:{alone})(?!\w)") if alone else None,
+        )
+
+
+def _stands_alone(form: str) -> bool:
+    """Whether a form is so short or wordlike that it counts only where no letter or digit touches it."""
+    return len(form) < ANYWHERE_CHARS or form.isdigit() or (form.isalpha() and len(form) < 2 * ANYWHERE_CHARS)
+
+
+def _any_of(forms: list[str]) -> str:
+    """A pattern for any of the forms, longest first, grouped by first character, so that most positions cost one
+    comparison."""
+    by_first: dict[str, list[str]] = {}
+    for form in sorted(forms, key=lambda form: (-len(form), form)):
+        by_first.setdefault(form[0], []).append(form[1:])
+    return "|".join(
+        f"{re.escape(first)}(?:{'|'.join(map(re.escape, rests))})" for first, rests in sorted(by_first.items())
+    )
 
 
 def is_learnable(text: str) -> bool:
     """Whether a text is long and rare enough to be looked for everywhere."""
-    if not MIN_CHARS <= len(text) <= MAX_CHARS or text.lower() in EVERYDAY or text.startswith("<hidden: "):
+    if not MIN_CHARS <= len(text) <= MAX_CHARS or text.lower() in EVERYDAY or "<hidden: " in text:
         return False
+    if _PATH.match(text) and len(text.split()) == 1 and len(text) < 256:
+        return False  # the file that holds the secret
     if text.isdigit():
         return len(text) >= MIN_DIGITS
     return len(set(text)) > 2
@@ -134,7 +178,8 @@ def encoded_forms(text: str) -> list[str]:
 
 
 def _base64_forms(data: bytes) -> list[str]:
-    """Base64 of the secret at each of the three places it can have in longer data, without the characters its neighbours share."""
+    """Base64 of the secret at each of the three places it can have in longer data, without the characters its
+    neighbours share."""
     out = []
     for lead in range(3):
         encoded = base64.b64encode(b"\0" * lead + data).decode()

@@ -1,7 +1,7 @@
 """The verdict on a name with the user's own rules applied: `hide` and `show`.
 
-Policy: `show` settles a name by exact match and beats everything that goes by name (not what goes by value or form); `hide` comes
-next and hides even bools and numbers; then the tables of `secret_names`. Verdicts are remembered.
+Policy: `show` settles a name by exact match and beats everything that goes by name (not what goes by value or form);
+`hide` comes next and hides even bools and numbers; then the tables of `secret_names`. Verdicts are remembered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class NameRules:
         for name in show:
             if re.search(r"[*?\[\]]", name) or name.startswith(("re:", "text:")) or not name.strip():
                 raise SettingsError(
-                    f"--tracking-show {name!r}: only exact names can be shown, because a pattern would show secrets that nobody thought of. "
+                    f"--tracking-show {name!r}: only exact names can be shown, because a pattern would show "
+                    "secrets that nobody thought of. "
                     "Write each name out."
                 )
         self._show = frozenset(_normal(name) for name in show)

@@ -1,18 +1,22 @@
 """Which texts look like a secret whatever they are called: the published shapes of tokens.
 
-Policy: a shape is here only if its prefix or frame makes it unmistakable; lengths are lower bounds, somewhat below the published ones, so
-that a token cut short or grown by its vendor is still found. A bare run of 40 hexadecimal digits (W&B's old keys) looks like a commit and is
-found by name or known value only.
+Policy: a shape is here only if its prefix or frame makes it unmistakable; lengths are lower bounds, somewhat below
+the published ones, so that a token cut short or grown by its vendor is still found. A bare run of 40 hexadecimal
+digits (W&B's old keys) looks like a commit and is found by name or known value only.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+
+from slime_logging.config import marks
 
 
 class Form(NamedTuple):
-    """One shape: the label shown in `<hidden: label>`, a text that always occurs in it (lower case), its pattern, its source.
+    """One shape: the label shown in `<hidden: label>`, a text that always occurs in it (lower case), its pattern, its
+    source.
 
     The first group, where there is one, is what is replaced; else the whole match.
     """
@@ -26,6 +30,14 @@ class Form(NamedTuple):
 _GITLEAKS = "gitleaks 8 rule set, config/gitleaks.toml"
 _START = r"(?<![A-Za-z0-9])"
 
+_URL_USERINFO = (
+    r"[a-zA-Z][a-zA-Z0-9+.-]*://"
+    r"([^\s/?#\"'<>@]*:[^\s/\"'<>]*?|(?!git@|[a-z]{1,12}@)[^\s/?#\"'<>@:]+)@(?=[\w\[%.-])"
+)
+_BASIC = r"(?i:\bbasic)\s+(?=[A-Za-z0-9+/]*[0-9A-Z+/=])(?![A-Z]?[a-z]+(?![\w+/=]))([A-Za-z0-9+/]{8,}={0,2})"
+_CURL_USER = r"\bcurl\s(?:.*?\s)?(?:-u|--user|--proxy-user)[ =]?[\"']?([^\s\"':]+:[^\s\"']+)"
+_NETRC = r"\bmachine\s+\S+\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)"
+
 FORMS: tuple[Form, ...] = (
     Form("private key", "-----begin", r"-----BEGIN[ A-Z0-9_-]{0,100}(?:PRIVATE KEY|PGP MESSAGE)(?: BLOCK)?-----[\s\S]*?"
          r"(?:-----END[ A-Z0-9_-]{0,100}-----|\Z)", "RFC 7468, RFC 4880; " + _GITLEAKS),
@@ -35,23 +47,29 @@ FORMS: tuple[Form, ...] = (
     Form("hugging face token", "hf_", _START + r"hf_(?=\w*[A-Z0-9])[A-Za-z0-9]{16,}", _GITLEAKS),
     Form("hugging face token", "hf_oauth_", _START + r"hf_oauth_[\w.-]{16,}", "huggingface.co/docs/hub/oauth"),
     Form("hugging face token", "api_org_", _START + r"api_org_[A-Za-z]{20,}", _GITLEAKS),
-    Form("api key", "sk-", _START + r"sk-(?=[\w-]*\d|[\w-]*[a-z][A-Z]|[\w-]{32})[A-Za-z0-9][\w-]{15,}", "OpenAI, Anthropic, DeepSeek, OpenRouter; " + _GITLEAKS),
+    Form("api key", "sk-", 
+         _START + r"sk-(?=[\w-]*\d|[\w-]*[a-z][A-Z]|[\w-]{32})[A-Za-z0-9][\w-]{15,}", "OpenAI, Anthropic, DeepSeek, OpenRouter; " + _GITLEAKS),
     Form("api key", "sk_", _START + r"[rs]k_(?:test|live|prod)_\w{10,}", _GITLEAKS),
     Form("github token", "gh", _START + r"gh[pousr]_[A-Za-z0-9]{20,}", _GITLEAKS),
     Form("github token", "github_pat_", _START + r"github_pat_\w{20,}", _GITLEAKS),
     Form("gitlab token", "gl", _START + r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-[\w.-]{16,}", _GITLEAKS),
     Form("aws access key", "a", _START + r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])", _GITLEAKS),
+    Form("user and password", "curl", _CURL_USER, "curl(1)"),
+    Form("password", "sshpass", r"\bsshpass\s+-p\s*(\S+)", "sshpass(1)"),
     Form("slack token", "xox", _START + r"xox[a-z]-[\w-]{8,}", _GITLEAKS),
     Form("slack token", "xapp-", _START + r"xapp-[\w-]{16,}", _GITLEAKS),
-    Form("slack webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/-]{16,})", _GITLEAKS),
+    Form("slack webhook", "hooks.slack.com", 
+         r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/-]{16,})", _GITLEAKS),
     Form("discord webhook", "/api/webhooks/", r"/api/webhooks/(\d+/[\w-]{16,})", "discord.com/developers, webhooks"),
     Form("telegram token", ":aa", r"(?<!\d)\d{8,10}:AA[\w-]{30,}", "core.telegram.org/bots/api"),
-    Form("feishu webhook", "/open-apis/bot/", r"/open-apis/bot/(?:v2/)?hook/([\w-]{16,})", "open.feishu.cn, custom bots"),
+    Form("feishu webhook", "/open-apis/bot/", 
+         r"/open-apis/bot/(?:v2/)?hook/([\w-]{16,})", "open.feishu.cn, custom bots"),
     Form("google key", "aiza", _START + r"AIza[\w-]{30,}", _GITLEAKS),
     Form("google token", "ya29.", _START + r"ya29\.[\w-]{16,}", "Google OAuth 2 access tokens"),
     Form("google secret", "gocspx-", _START + r"GOCSPX-[\w-]{16,}", "Google OAuth 2 client secrets"),
     Form("azure sas", "sig=", r"[?&;]sig=([\w%+/=-]{20,})", "learn.microsoft.com, service SAS"),
-    Form("azure account key", "accountkey=", r"(?i:accountkey)=([\w+/=]{20,})", "learn.microsoft.com, connection strings"),
+    Form("azure account key", "accountkey=", 
+         r"(?i:accountkey)=([\w+/=]{20,})", "learn.microsoft.com, connection strings"),
     Form("azure client secret", "q~", r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~])", _GITLEAKS),
     Form("databricks token", "dapi", _START + r"dapi[0-9a-f]{32}(?:-\d+)?", _GITLEAKS),
     Form("nvidia key", "nvapi-", _START + r"nvapi-[\w-]{20,}", "docs.nvidia.com, NGC"),
@@ -65,18 +83,62 @@ FORMS: tuple[Form, ...] = (
     Form("sendgrid key", "sg.", _START + r"SG\.[\w-]{16,}\.[\w-]{16,}", _GITLEAKS),
     Form("vault token", "hv", _START + r"hv[sbr]\.[\w-]{20,}", _GITLEAKS),
     Form("age key", "age-secret-key-1", r"AGE-SECRET-KEY-1[0-9A-Z]{30,}", _GITLEAKS),
-    Form("authorization", "bearer", r"(?i:\bbearer)\s+(?!<hidden)(?![A-Za-z]?[a-z]*(?![\w.~+/=-]))([\w.~+/=-]{8,})", "RFC 6750"),
-    Form("authorization", "basic ", r"(?i:\bbasic)\s+(?=[A-Za-z0-9+/]*[0-9A-Z+/=][A-Za-z0-9+/=]*)(?![A-Z]?[a-z]+(?![\w+/=]))([A-Za-z0-9+/]{8,}={0,2})", "RFC 7617"),
-    Form("netrc password", "machine", r"\bmachine\s+\S+\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)", "netrc(5)"),
-    Form("url userinfo", "://", r"[a-zA-Z][a-zA-Z0-9+.-]*://([^\s/?#\"'<>@]*:[^\s/\"'<>]*?|(?!git@|[a-z]{1,12}@)[^\s/?#\"'<>@:]+)@(?=[\w\[%.-])", "RFC 3986, 3.2.1"),
+    Form("authorization", "bearer", 
+         r"(?i:\bbearer)\s+(?!<hidden)(?![A-Za-z]?[a-z]*(?![\w.~+/=-]))([\w.~+/=-]{8,})", "RFC 6750"),
+    Form("authorization", "basic ", _BASIC, "RFC 7617"),
+    Form("netrc password", "machine", _NETRC, "netrc(5)"),
+    Form("url userinfo", "://", _URL_USERINFO, "RFC 3986, 3.2.1"),
 )  # fmt: skip
 """Every shape, the framed ones first."""
+
+
+class FormRules:
+    """The shapes of `FORMS` and those of the user, compiled.
+
+    `hint` matches lower-case text in which any of them can occur; it is the quick way past all other texts.
+    """
+
+    def __init__(self, own: Iterable[Form] = ()) -> None:
+        self._forms = [(form, re.compile(form.pattern)) for form in (*FORMS, *own)]
+        hints = sorted({form.hint for form, _ in self._forms}, key=len)
+        self.hint = "" if hints[0] == "" else "|".join(sorted({_QUICKER.get(hint, re.escape(hint)) for hint in hints}))
+
+    def hide(self, text: str, found: Callable[[str, str], str]) -> str:
+        """The text with every secret of a known shape replaced by `found(label, secret)`; marks are left alone."""
+        lower = text.lower()
+        for form, pattern in self._forms:
+            if form.hint in lower:
+                text = _replaced(text, form, pattern, found)
+        return text
+
+
+def _replaced(text: str, form: Form, pattern: re.Pattern[str], found: Callable[[str, str], str]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for match in pattern.finditer(text):
+        start = max(match.start(pattern.groups), done)
+        end = marks.end_behind(text, start, match.end(pattern.groups))
+        if start >= end or marks.is_inside(text, start) or marks.MARK.fullmatch(text, start, end):
+            continue
+        pieces += [text[done:start], found(form.label, text[start:end])]
+        done = end
+    return "".join(pieces) + text[done:] if pieces else text
+
+
+_QUICKER = {
+    "gh": r"gh[pousr]_",
+    "gl": r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-",
+    "a": r"a3t|akia|asia|abia|acca",
+    "hv": r"hv[sbr]\.",
+}
+"""More exact patterns, over lower-case text, for hints that are too short to tell anything."""
 
 _RANDOM_TEXT = re.compile(r"[\w+/=.~-]{16,}\Z")
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text could be a generated key: 16 characters or more without spaces, letters and digits (or both cases) mixed, no path."""
+    """Whether a text could be a generated key: 16 characters or more without spaces, letters and digits (or both
+    cases) mixed, no path."""
     if not _RANDOM_TEXT.match(text) or text.startswith(("/", "./", "~/", "../")) or text.count("/") > 2:
         return False
     has_digit = any(c.isdigit() for c in text)

@@ -1,7 +1,8 @@
 """Secrets inside a text: `name=value`, `"name": value`, `--name value`, YAML lines, headers, queries, XML elements.
 
-Policy: the text is never parsed and written anew; a value's characters are replaced where they stand, and everything else stays
-byte for byte. Where the end of a value is unclear, more is hidden rather than less. The cost grows linearly with the text.
+Policy: the text is never parsed and written anew; a value's characters are replaced where they stand, and everything
+else stays byte for byte. Where the end of a value is unclear, more is hidden rather than less. The cost grows
+linearly with the text.
 """
 
 from __future__ import annotations
@@ -10,11 +11,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from slime_logging.config.marks import MARK
 from slime_logging.config.secret_forms import looks_random
 from slime_logging.config.secret_names import Verdict
-
-MARK = re.compile(r"<hidden: [^<>]*>")
-"""What stands for a hidden value; never touched again."""
 
 Judge = Callable[[str], Verdict]
 Hide = Callable[[str, str], str]
@@ -44,6 +43,8 @@ _HEADERS = re.compile(r"(?i:(?:proxy-?)?authorization|(?:set-?)?cookie)\Z")
 _NOTHING = re.compile(r"(?i:true|false|null|none|nil|yes|no|on|off|~|\.\.\.|str|string|bytes|optional\[str\])?\Z")
 _LINE_START = re.compile(r"(?:^|\n)(?P<indent>[ \t]*)(?:#+[ \t]*)?(?P<dash>(?:-[ \t]+)*)[\"']?\Z")
 _YAML_REST = re.compile(r"[^\r\n]*")
+_FLAG = re.compile(r"--?[A-Za-z]")
+_NAME_LIKE = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)+")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -99,27 +100,28 @@ def _values(text: str, match: re.Match[str], name: str) -> list[_Value]:
     if assign:
         return _assigned(text, match, assign, name, before)
     if encoded := _ENCODED.match(text, end):
-        value = _ENCODED_VALUE.match(text, encoded.end())
-        return [_Value(value.start(), value.end(), value.group())] if value else []
+        run = _ENCODED_VALUE.match(text, encoded.end())
+        return [_Value(run.start(), run.end(), run.group())] if run else []
     if beside := _VALUE_OF_NAME.match(text, end):
         return [_one(text, beside.end())]
+    return _following(text, end, name, is_flag=bool(match["flag"]))
+
+
+def _following(text: str, end: int, name: str, *, is_flag: bool) -> list[_Value]:
+    """The words behind a flag, or the quoted items behind a quoted name; a name in the plural takes all up to the
+    next flag."""
     values: list[_Value] = []
-    following = (_NEXT_ITEM, _NEXT_WORD) if match["flag"] else (_NEXT_ITEM,)
-    while found := next((m for pattern in following if (m := pattern.match(text, end))), None):
+    patterns = (_NEXT_ITEM, _NEXT_WORD) if is_flag else (_NEXT_ITEM,)
+    while found := next((m for pattern in patterns if (m := pattern.match(text, end))), None):
         value = _one(text, found.end())
-        if (
-            value.text.startswith("-")
-            and match["flag"]
-            and found.re is _NEXT_ITEM
-            and re.match(r"--?[A-Za-z]", value.text)
-        ):
+        if is_flag and _FLAG.match(value.text) and found.re is _NEXT_ITEM:
             break
-        if not match["flag"] and re.fullmatch(r"[A-Za-z_]+", value.text) and "_" in value.text:
+        if not is_flag and _NAME_LIKE.fullmatch(value.text):
             break  # a list of names
         values.append(value)
-        end = value.end - len(value.quote)
-        if not match["flag"] or not name.endswith("s"):
+        if not is_flag or not name.endswith("s"):
             break
+        end = value.end - len(value.quote)
     return values
 
 
@@ -162,8 +164,8 @@ def _one(text: str, start: int) -> _Value:
     end, found = run.end(), run.group()
     if _OPENS_QUOTE.search(found) and (inner := _QUOTE.match(text, end)):
         quoted = _quoted(text, end, inner)
-        tail = re.compile(r"[)\]}]?").match(text, quoted.end)
-        return _Value(start, tail.end() if tail else quoted.end, quoted.text)
+        closes = text[quoted.end : quoted.end + 1] in (")", "]", "}")
+        return _Value(start, quoted.end + closes, quoted.text)
     stop = _STOP.search(found)
     if stop:
         found = found[: stop.start()]
@@ -173,7 +175,8 @@ def _one(text: str, start: int) -> _Value:
 
 
 def _quoted(text: str, start: int, quote: re.Match[str]) -> _Value:
-    """A quoted value: it ends at the same quote behind as many backslashes, as in JSON inside of JSON; else at the text's end."""
+    """A quoted value: it ends at the same quote behind as many backslashes, as in JSON inside of JSON; else at the
+    text's end."""
     depth, mark = len(quote.group(1)), quote.group(2)
     delimiter = re.compile(r"(\\*)" + re.escape(mark))
     for close in delimiter.finditer(text, quote.end()):

@@ -1,11 +1,12 @@
 """Any Python value becomes plain JSON.
 
-Policy: `to_json` never raises, never calls the value, never changes it, imports nothing, and gives the same answer in every process.
-Nested things stay nested, so that names inside them stay visible to redaction. What has no JSON form becomes a readable text; what
-cannot be read becomes a marker in angle brackets; what is huge is shortened, with its length in the marker.
+Policy: `to_json` never raises, never calls the value, never changes it, imports nothing, and gives the same answer in
+every process. Nested things stay nested, so that names inside them stay visible to redaction. What has no JSON form
+becomes a readable text; what cannot be read becomes a marker in angle brackets; what is huge is shortened, with its
+length in the marker.
 
-Guarantees on the result: only None, bool, int, finite float, str, list and dict of exactly those types; integers within 2**53; text
-that UTF-8 can hold; string keys; at most `MAX_DEPTH` levels.
+Guarantees on the result: only None, bool, int, finite float, str, list and dict of exactly those types; integers
+within 2**53; text that UTF-8 can hold; string keys; at most `MAX_DEPTH` levels.
 """
 
 from __future__ import annotations
@@ -46,23 +47,26 @@ MAX_DEPTH = 32
 """Far deeper than real configurations, far from Python's and orjson's (254) limits of recursion."""
 
 _CUT_BACK_CHARS = 256
-"""A shortened text ends before a word, if one began within so many characters: half a key is not recognised as a key."""
+"""A shortened text ends before a word, if one began within so many characters: half a key is not recognised as a
+key."""
 
 
 def to_json(value: Any) -> Json:
     """The value as plain JSON; see the module's policy for what is guaranteed.
 
-    Dicts, Namespaces, dataclasses, named tuples and partials become mappings; lists, tuples, sets (sorted) and other sequences
-    become lists; enums their name; dtypes, devices, paths, dates, decimals their usual text; functions and classes their qualified
-    name; bytes their UTF-8 text, else `base64:...`; tensors and arrays a number (one element) or a description; other objects their
-    repr without addresses, or the qualified name of their class. NaN and infinities become "NaN", "Infinity", "-Infinity".
+    Dicts, Namespaces, dataclasses, named tuples and partials become mappings; lists, tuples, sets (sorted) and other
+    sequences become lists; enums their name; dtypes, devices, paths, dates, decimals their usual text; functions and
+    classes their qualified name; bytes their UTF-8 text, else `base64:...`; tensors and arrays a number (one element)
+    or a description; other objects their repr without addresses, or the qualified name of their class. NaN and
+    infinities become "NaN", "Infinity", "-Infinity".
     """
     exact = _EXACT.get(type(value))
     return exact(value) if exact is not None else _Walk().any(value, 0)
 
 
 def arguments_to_json(args: argparse.Namespace | Mapping[str, Any]) -> dict[str, Json]:
-    """Every argument of a namespace or mapping, by its name, in the namespace's order; neither copied deeply nor changed."""
+    """Every argument of a namespace or mapping, by its name, in the namespace's order; neither copied deeply nor
+    changed."""
     values = _snapshot(args)
     names = set(values)
     out: dict[str, Json] = {}
@@ -77,7 +81,8 @@ def arguments_to_json(args: argparse.Namespace | Mapping[str, Any]) -> dict[str,
 
 
 def metric_to_json(value: Any) -> Json:
-    """The value of a metric: as `to_json`, except that numbers stay numbers (NaN and infinities too, large integers too)."""
+    """The value of a metric: as `to_json`, except that numbers stay numbers (NaN and infinities too, large integers
+    too)."""
     cls = type(value)
     if cls is float or cls is bool or value is None:
         return value  # type: ignore[no-any-return]
@@ -160,7 +165,8 @@ _EXACT: dict[type, Callable[[Any], Json]] = {
 
 
 def _key_text(key: Any) -> str:
-    """A mapping's key as text: JSON's own words for None and bools, a number's digits, else the JSON text of the key."""
+    """A mapping's key as text: JSON's own words for None and bools, a number's digits, else the JSON text of the
+    key."""
     if issubclass(type(key), str) and not issubclass(type(key), enum.Enum):
         return _text(key)
     json = to_json(key)
@@ -168,9 +174,9 @@ def _key_text(key: Any) -> str:
 
 
 def _unused(key: str, taken: Iterable[str] | Mapping[str, Any]) -> str:
-    if key not in taken:  # type: ignore[operator]
+    if key not in taken:
         return key
-    return next(name for n in itertools.count(2) if (name := f"{key} ({n})") not in taken)  # type: ignore[operator]
+    return next(name for n in itertools.count(2) if (name := f"{key} ({n})") not in taken)
 
 
 class _Walk:
@@ -242,8 +248,9 @@ class _Walk:
             return lambda v, depth: self._mapping(_fields(v), depth)
         if issubclass(cls, functools.partial):
             return lambda v, depth: self._mapping(describe.partial_parts(v), depth)
-        if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
-            return lambda v, depth: self._mapping(dict(zip(cls._fields, tuple.__iter__(v), strict=False)), depth)
+        names = getattr(cls, "_fields", None)
+        if issubclass(cls, tuple) and isinstance(names, tuple):
+            return lambda v, depth: self._mapping(dict(zip(names, tuple.__iter__(v), strict=False)), depth)
         if issubclass(cls, Set):
             return self._set
         if issubclass(cls, (Sequence, collections.deque, array.array)) and cls is not range:

@@ -1,0 +1,41 @@
+"""The text that stands for a hidden value: `<hidden: NAME>`, with no length and no hash.
+
+Policy: a mark is one piece: no rule looks into it, ends in the middle of it or hides it again, so redaction is
+idempotent.
+"""
+
+from __future__ import annotations
+
+import re
+
+MARK = re.compile(r"<hidden: [^<>]*>")
+
+MAX_NAME_CHARS = 64
+"""Of the name in a mark; the longest option of Megatron and slime has 58 characters."""
+
+_OPEN = "<hidden: "
+_NOT_IN_NAME = re.compile(r"[^\w.+ -]+")
+
+
+def mark(name: str) -> str:
+    """What stands for the value of this name; characters that could end the mark or be markup are left out."""
+    return f"{_OPEN}{_NOT_IN_NAME.sub('', name).strip()[:MAX_NAME_CHARS].strip() or 'secret'}>"
+
+
+def name_in(marked: str) -> str:
+    """The name that a mark shows."""
+    return marked[len(_OPEN) : -1]
+
+
+def is_inside(text: str, at: int) -> bool:
+    """Whether a position is inside of a mark (not at its beginning)."""
+    opened = text.rfind(_OPEN, 0, at)
+    found = MARK.match(text, opened) if opened >= 0 else None
+    return found is not None and opened < at < found.end()
+
+
+def end_behind(text: str, start: int, end: int) -> int:
+    """The end of a match, moved behind the mark in which it ends."""
+    opened = text.rfind(_OPEN, start, end + len(_OPEN) - 1)
+    found = MARK.match(text, opened) if opened >= 0 else None
+    return found.end() if found and opened < end < found.end() else end
