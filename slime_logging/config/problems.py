@@ -7,29 +7,18 @@ harmless for a terminal: control characters are escaped and long texts cut.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slime_logging.config.options import OptionTable
+from slime_logging.config.redact import Redactor
+from slime_logging.config.secret_forms import looks_random
+from slime_logging.config.secret_names import Verdict, judge
 
 HIDDEN = "<hidden>"
 MAX_SHOWN = 80
 """Characters of an offending text that are shown."""
-
-SECRET_WORDS = frozenset(
-    word + plural
-    for word in ("key", "apikey", "token", "secret", "password", "passwd", "passphrase", "credential")
-    for plural in ("", "s")
-)
-SECRET_OPTIONS = frozenset({"wandb_key"})
-"""Options of Megatron-LM and slime that hold a secret; their other `*_key` and `*_token` options name columns."""
-
-MIN_OPAQUE_CHARS = 24
-
-_NAMED = re.compile(r"([\w-]+)[\"']?\s*[:=]")
-_URL_PASSWORD = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
-_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,12 +35,7 @@ class Problem:
 
 def looks_secret(name: str) -> bool:
     """Whether the value under this name must not be shown."""
-    plain = name.replace("-", "_")
-    if plain in SECRET_OPTIONS:
-        return True
-    if plain in OptionTable.shipped():
-        return False
-    return any(word.lower() in SECRET_WORDS for word in _WORD.findall(name))
+    return judge(name) is not Verdict.SHOWN
 
 
 def shown(text: str) -> str:
@@ -61,27 +45,21 @@ def shown(text: str) -> str:
 
 
 def shown_value(name: str, text: str) -> str:
-    """The text under a name, or `<hidden>` where it, or a name inside of the text, looks like a secret."""
-    return HIDDEN if looks_secret(name) or holds_secret(text) else shown(text)
+    """The text under a name; `<hidden>` where the name looks like a secret, and parts hidden that look like one."""
+    return HIDDEN if looks_secret(name) else shown(_redactor().text(text))
 
 
-def holds_secret(text: str) -> bool:
-    """Whether a text has `name: value` or `name=value` in it with a secret-looking name, or a password in a URL."""
-    return bool(_URL_PASSWORD.search(text)) or any(looks_secret(name) for name in _NAMED.findall(text))
-
-
-def hidden_line(line: str) -> str:
+def shown_line(line: str) -> str:
     """A line of a file that is not YAML, without its comment; hidden where any name on it looks like a secret."""
     written = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
-    words = re.findall(r"[\w-]+", written)
-    if holds_secret(written) or any(looks_secret(word) or _is_opaque(word) for word in words):
+    if any(looks_secret(word) or looks_random(word) for word in re.findall(r"[\w-]+", written)):
         return HIDDEN
-    return shown(written)
+    return shown(_redactor().text(written))
 
 
-def _is_opaque(word: str) -> bool:
-    """As long and mixed as a key: no name of an option or a file is."""
-    return len(word) >= MIN_OPAQUE_CHARS and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+@functools.cache
+def _redactor() -> Redactor:
+    return Redactor()
 
 
 def message(path: str, problems: Iterable[Problem]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.config.nodes import Entries, Items, Node, Scalar
-from slime_logging.config.problems import Problem, hidden_line
+from slime_logging.config.problems import Problem, shown_line
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
@@ -122,7 +122,7 @@ def _syntax_problem(error: Exception, text: str) -> Problem:
         reason = str(getattr(error, "reason", None) or "the parser cannot read it")
     lines = text.splitlines()
     written = lines[line - 1] if 0 < line <= len(lines) else ""
-    return _problem(line, column, f"not valid YAML: {reason}", _syntax_fix(reason), hidden_line(written))
+    return _problem(line, column, f"not valid YAML: {reason}", _syntax_fix(reason), shown_line(written))
 
 
 def _syntax_fix(reason: str) -> str:
