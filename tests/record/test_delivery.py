@@ -1,0 +1,274 @@
+"""Delivery brings every row to the tracker once, whatever the tracker does, and raises into nobody's way."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from slime_logging.backends import BACKENDS, memory
+from slime_logging.backends.base import Writer
+from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.record import delivery as delivery_module
+from slime_logging.record.cursor import read_cursors
+from slime_logging.record.delivery import NUM_REFUSALS_IN_A_ROW, Delivery
+from slime_logging.record.entries import Opening, encode
+from slime_logging.record.journal import Journal
+from slime_logging.record.run import RunDirectory
+from slime_logging.session import run_facts
+from tests.record.test_run import run_file
+from tests.record.trackers import Plan, new_plan
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
+    monkeypatch.setitem(BACKENDS, "faulty", "tests.record.trackers:FaultyBackend")
+    monkeypatch.setattr(delivery_module, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(delivery_module, "POLL_INTERVAL_S", 0.02)
+    memory.forget()
+    return new_plan()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    directory = RunDirectory(tmp_path / "abc")
+    directory.create()
+    directory.start(run_file())
+    return directory
+
+
+def journal(run: RunDirectory, name: str = "j", *, role: str | None = "actor", start: int = 1, delivers=()) -> Journal:
+    opening = Opening(
+        run_id="abc", journal=name, role=role, is_primary=False, host="h", pid=1, start=start, time_s=0.0, delivers=delivers
+    )
+    new = Journal(run.journals, name)
+    new.append(encode("open", opening.to_body()))
+    return new
+
+
+def add_rows(to: Journal, num: int, first: int = 0) -> None:
+    for step in range(first, first + num):
+        to.append(
+            encode("row", {"time_s": 1.0 + step, "step_key": "train/step", "step": step, "metrics": {"train/x": step}})
+        )
+
+
+def deliver(run: RunDirectory, label: str = "d", timeout_s: float = 5.0, **options):
+    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label=label), **options)
+    delivery.start()
+    delivery.stop(0, timeout_s)
+    return delivery.wait()
+
+
+def steps() -> list[int | float]:
+    held = memory.RUNS.get("abc")
+    return [row.step for row in held.rows] if held else []
+
+
+def test_every_row_arrives_once_and_in_order(plan, run):
+    add_rows(journal(run), 1000)
+    result = deliver(run)
+    assert steps() == list(range(1000))
+    assert (result.is_complete, result.num_confirmed, result.num_left) == (True, 1000, 0)
+    assert memory.RUNS["abc"].exit_code == 0
+
+
+def test_a_second_delivery_sends_nothing_again(plan, run):
+    j = journal(run)
+    add_rows(j, 10)
+    deliver(run, "first")
+    add_rows(j, 5, first=10)
+    deliver(run, "second")
+    assert steps() == list(range(15))
+
+
+def test_journals_that_come_later_are_found_while_it_runs(plan, run):
+    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
+    delivery.start()
+    add_rows(journal(run, "late"), 3)
+    deadline = time.monotonic() + 5
+    while steps() != [0, 1, 2] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert steps() == [0, 1, 2]
+    delivery.stop(0, 5.0)
+    assert delivery.wait().is_complete
+
+
+def test_a_tracker_that_is_down_at_the_start_gets_everything_later(plan, run):
+    plan.opens = [TryAgain("down")] * 3
+    add_rows(journal(run), 10)
+    assert deliver(run).is_complete
+    assert steps() == list(range(10))
+
+
+@pytest.mark.parametrize("num_taken", [0, 3, 10])
+def test_a_hand_over_that_breaks_off_neither_loses_nor_doubles(plan, run, num_taken):
+    plan.writes = [TryAgain("cut")] * 2
+    plan.num_taken_before_failing = num_taken
+    add_rows(journal(run), 10)
+    assert deliver(run).is_complete
+    assert steps() == list(range(10))
+
+
+def test_a_client_with_a_queue_is_opened_anew_after_a_broken_hand_over(plan, run):
+    plan.is_durable = False
+    plan.writes = [TryAgain("cut")]
+    plan.num_taken_before_failing = 4
+    add_rows(journal(run), 10)
+    assert deliver(run).is_complete
+    assert (steps(), plan.num_opens) == (list(range(10)), 2)
+
+
+def test_a_tracker_that_stays_down_costs_a_bounded_time_and_says_what_is_left(plan, run):
+    plan.opens = [TryAgain("down")] * 10_000
+    add_rows(journal(run), 10)
+    begun = time.monotonic()
+    result = deliver(run, timeout_s=0.3)
+    assert time.monotonic() - begun < 5
+    assert (result.is_complete, result.num_left, result.reason) == (False, 10, "down")
+    plan.opens = []
+    assert deliver(run, "later").is_complete
+    assert steps() == list(range(10))
+
+
+def test_a_tracker_that_refuses_the_run_leaves_the_rows_for_later(plan, run, caplog):
+    plan.opens = [WillNeverWork("wrong key")]
+    add_rows(journal(run), 10)
+    result = deliver(run)
+    assert (result.state, result.num_left) == ("refused", 10)
+    assert [r.message for r in caplog.records if "wrong key" in r.message]
+    assert deliver(run, "later").is_complete
+    assert steps() == list(range(10))
+
+
+def test_a_refused_row_is_set_aside_with_its_reason_and_the_others_arrive(plan, run):
+    plan.refuses = lambda row: WillNeverWork("bad value") if row.step in (3, 7) else None
+    add_rows(journal(run), 10)
+    result = deliver(run)
+    assert steps() == [0, 1, 2, 4, 5, 6, 8, 9]
+    assert (result.num_set_aside, result.is_complete) == (2, True)
+    (aside,) = run.delivery.glob("*.aside.jsonl")
+    assert "bad value" in aside.read_text()
+    assert "j:4" in aside.read_text()
+
+
+def test_a_tracker_that_refuses_every_row_is_refusing_the_run_and_sets_nothing_aside(plan, run):
+    plan.refuses = lambda row: WillNeverWork("revoked")
+    add_rows(journal(run), NUM_REFUSALS_IN_A_ROW * 2)
+    result = deliver(run)
+    assert (result.state, result.num_set_aside, result.num_left) == ("refused", 0, NUM_REFUSALS_IN_A_ROW * 2)
+    plan.refuses = lambda row: None
+    assert deliver(run, "later").is_complete
+    assert steps() == list(range(NUM_REFUSALS_IN_A_ROW * 2))
+
+
+def test_an_exception_that_no_backend_should_raise_stays_in_the_thread(plan, run, caplog):
+    plan.writes = [ZeroDivisionError("a bug")]
+    add_rows(journal(run), 3)
+    result = deliver(run)
+    assert (result.state, result.num_left) == ("refused", 3)
+    assert "sync" in caplog.text
+
+
+def test_after_a_crash_the_tracker_is_asked_before_anything_is_sent_again(plan, run):
+    plan.is_durable = False
+    j = journal(run)
+    add_rows(j, 10)
+    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="killed"))
+    delivery.start()
+    while len(steps()) < 10:
+        time.sleep(0.01)
+    (cursor,) = read_cursors(run)
+    assert not cursor.is_closed  # and here the process is killed: nobody closes it
+    add_rows(j, 5, first=10)
+    delivery._is_mine = lambda opening: False
+    delivery._feed.close()
+    assert deliver(run, "next").is_complete
+    assert sorted(steps()) == list(range(15))
+    assert len(steps()) == 15
+
+
+def test_a_tracker_that_cannot_be_asked_yet_is_waited_for_and_not_doubled(plan, run):
+    plan.is_durable = False
+    j = journal(run)
+    add_rows(j, 10)
+    plan.closes = [TryAgain("no answer")]
+    assert not deliver(run, "first").is_complete
+    plan.reads = [TryAgain("still down")] * 3
+    assert deliver(run, "second").is_complete
+    assert steps() == list(range(10))
+
+
+def test_an_unclosed_delivery_that_a_later_one_absorbed_is_not_looked_up_for_ever(plan, run):
+    add_rows(journal(run), 3)
+    plan.is_durable = False
+    plan.closes = [TryAgain("no answer")]
+    deliver(run, "first")
+    deliver(run, "second")
+    plan.reads = [ZeroDivisionError("asked without need")]
+    assert deliver(run, "third").is_complete
+
+
+def test_repair_sends_what_the_tracker_lost_and_nothing_else(plan, run):
+    add_rows(journal(run), 10)
+    deliver(run, "first")
+    del memory.RUNS["abc"].rows[2:5]
+    assert deliver(run, "plain").is_complete
+    assert len(steps()) == 7
+    assert deliver(run, "repair", is_repair=True).is_complete
+    assert sorted(steps()) == list(range(10))
+
+
+def test_journals_that_their_own_process_delivers_are_left_to_it(plan, run):
+    add_rows(journal(run, "own", delivers=("faulty",)), 3)
+    add_rows(journal(run, "seen"), 3, first=10)
+    assert deliver(run).is_complete
+    assert steps() == [10, 11, 12]
+
+
+def test_a_later_start_takes_over_the_journals_of_those_that_died(plan, run):
+    add_rows(journal(run, "own", delivers=("faulty",)), 3)
+    assert deliver(run, start=2).is_complete
+    assert steps() == [0, 1, 2]
+
+
+def test_a_process_can_deliver_its_own_journal_alone(plan, run):
+    add_rows(journal(run, "mine"), 2)
+    add_rows(journal(run, "other"), 2, first=10)
+    assert deliver(run, only="mine").is_complete
+    assert steps() == [0, 1]
+
+
+def test_foreign_files_among_the_journals_are_ignored(plan, run):
+    (run.journals / "x.jsonl").write_text("hello\n")
+    (run.journals / "y.jsonl").write_text('{"kind":"open","schema":99}\n')
+    (run.journals / "z.jsonl").write_text('{"kind":"row","seq":0}\n')
+    add_rows(journal(run), 2)
+    assert deliver(run).is_complete
+    assert steps() == [0, 1]
+
+
+def test_rows_that_no_journal_could_take_are_delivered_from_memory(plan, run):
+    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
+    from slime_logging.backends.base import Row
+
+    delivery.hand_directly(
+        Row(journal="j", seq=1, time_s=1.0, role=None, step_key="train/step", step=4, metrics={"train/x": 1})
+    )
+    delivery.start()
+    delivery.stop(0, 5.0)
+    assert delivery.wait().is_complete
+    assert steps() == [4]
+
+
+def test_configuration_is_set_again_only_when_it_changed(plan, run):
+    j = journal(run)
+    body = {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}
+    j.append(encode("config", body))
+    add_rows(j, 3)
+    deliver(run)
+    assert len(memory.RUNS["abc"].configs) == 1
+    j.append(encode("config", {**body, "time_s": 2.0, "values": {"lr": 2.0}}))
+    deliver(run, "second")
+    assert memory.RUNS["abc"].config.values == {"lr": 2.0}

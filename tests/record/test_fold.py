@@ -1,0 +1,81 @@
+"""The folded configuration is the same whatever order the processes' records are read in."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slime_logging.record.entries import ConfigEntry
+from slime_logging.record.fold import ConfigFold
+
+
+def entry(values, *, scope="", rank=0, start=1, time_s=1.0, journal="j") -> ConfigEntry:
+    return ConfigEntry(journal=journal, start=start, rank=rank, time_s=time_s, scope=scope, values=values)
+
+
+def folded(*entries: ConfigEntry) -> dict:
+    fold = ConfigFold()
+    for item in entries:
+        fold.add(item)
+    return dict(fold.config(("actor",)).values)
+
+
+def test_a_role_is_prefixed_and_the_actor_is_not():
+    assert folded(entry({"lr": 1}), entry({"lr": 2}, scope="critic")) == {"lr": 1, "critic/lr": 2}
+
+
+def test_what_a_role_says_of_itself_beats_what_the_primary_expected():
+    expected, own = entry({"lr": 1}, scope="critic", time_s=9.0), entry({"lr": 2}, scope="critic", rank=1)
+    assert folded(expected, own) == folded(own, expected) == {"critic/lr": 2}
+
+
+def test_what_is_said_later_beats_both():
+    own, late = entry({"n": None}, rank=1, time_s=9.0), entry({"n": 7}, rank=2)
+    assert folded(late, own)["n"] == 7
+
+
+def test_a_value_changed_on_resume_stands_and_the_change_is_recorded():
+    values = folded(entry({"lr": 1}, rank=2), entry({"lr": 3}, start=2), entry({"same": 0}), entry({"same": 0}, start=2))
+    assert values == {"lr": 3, "same": 0, "resume/2/lr": {"before": 1, "now": 3}}
+
+
+def test_facts_of_processes_are_not_reported_as_changed_on_resume():
+    values = folded(entry({"process/pid": 1}, scope="critic"), entry({"process/pid": 2}, scope="critic", start=2))
+    assert values == {"critic/process/pid": 2}
+
+
+def test_the_roles_view_holds_each_roles_own_values():
+    fold = ConfigFold()
+    fold.add(entry({"lr": 1, "overrides/critic/lr": {"base": 1, "value": 2}}))
+    fold.add(entry({"lr": 2}, scope="critic"))
+    assert fold.config(("actor", "critic")).roles == {"actor": {"lr": 1}, "critic": {"lr": 2}}
+
+
+def test_adding_tells_whether_a_tracker_would_see_a_change():
+    fold = ConfigFold()
+    assert fold.add(entry({"lr": 1}))
+    assert not fold.add(entry({"lr": 1}, rank=1))
+    assert fold.add(entry({"lr": 2}, rank=2))
+    assert not fold.add(entry({"lr": 9}))
+
+
+entries = st.lists(
+    st.builds(
+        entry,
+        st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 3), min_size=1),
+        scope=st.sampled_from(["", "critic"]),
+        rank=st.integers(0, 2),
+        start=st.integers(1, 3),
+        time_s=st.floats(0, 5),
+        journal=st.sampled_from(["j", "k"]),
+    ),
+    max_size=8,
+    unique_by=lambda e: (e.scope, e.rank, e.start, e.time_s, e.journal),
+)
+
+
+@given(entries, st.randoms())
+def test_order_never_matters(items, random):
+    shuffled = list(items)
+    random.shuffle(shuffled)
+    assert folded(*items) == folded(*shuffled)

@@ -1,0 +1,74 @@
+"""Trackers for the tests of delivery: they keep rows as the memory tracker does, and fail where the test tells them to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from slime_logging.backends.base import Point, Row, RunFacts, Writer
+from slime_logging.backends.memory import MemoryBackend
+from slime_logging.errors import BackendError
+
+
+class Plan:
+    """What goes wrong, and what was asked. Each list is used up from its front; an exhausted one means all is well."""
+
+    def __init__(self) -> None:
+        self.opens: list[Exception | None] = []
+        self.writes: list[Exception | None] = []
+        self.reads: list[Exception | None] = []
+        self.closes: list[Exception | None] = []
+        self.num_taken_before_failing = 0
+        self.refuses: Callable[[Row], Exception | None] = lambda row: None
+        self.num_opens = 0
+        self.is_durable = True
+
+
+PLAN = Plan()
+
+
+def new_plan() -> Plan:
+    """Forget what the last test planned."""
+    PLAN.__init__()
+    return PLAN
+
+
+def _next(failures: list[Exception | None]) -> None:
+    failure = failures.pop(0) if failures else None
+    if failure is not None:
+        raise failure
+
+
+class FaultyBackend(MemoryBackend):
+    """The memory tracker, failing as planned."""
+
+    name = "faulty"
+
+    @property
+    def is_durable(self) -> bool:
+        return PLAN.is_durable
+
+    def open(self, run: RunFacts, writer: Writer) -> None:
+        PLAN.num_opens += 1
+        _next(PLAN.opens)
+        super().open(run, writer)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            refusal = PLAN.refuses(row)
+            if refusal is not None:
+                raise refusal
+        try:
+            _next(PLAN.writes)
+        except BackendError:
+            super().write(rows[: PLAN.num_taken_before_failing])
+            raise
+        super().write(rows)
+
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        _next(PLAN.reads)
+        yield from super().read_points(run)
+
+    def close(self, exit_code: int | None, timeout_s: float) -> None:
+        if self._run is not None:
+            _next(PLAN.closes)
+        super().close(exit_code, timeout_s)
