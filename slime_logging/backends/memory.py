@@ -14,8 +14,6 @@ from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, W
 from slime_logging.backends.forms import canonical
 from slime_logging.errors import WillNeverWork
 
-OPTIONS: tuple[tuple[str, dict[str, object]], ...] = ()
-
 
 @dataclass(kw_only=True, slots=True)
 class MemoryRun:

@@ -5,7 +5,7 @@ The run's description is a table of what differs between the roles. Artifacts ho
 
 Policy: what was written is on the server when `write` returns. A param cannot change, so a value that changed later is
 in the tag `config/<key>`, and `config.json` is always up to date. The run is found again by the tag
-slime_logging.run_id. Where: `--mlflow-tracking-uri`, else MLFLOW_TRACKING_URI, else a SQLite file in the run's directory.
+slime_logging.run_id. Where: --mlflow-tracking-uri, else MLFLOW_TRACKING_URI, else a SQLite file in the run's directory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,6 @@ from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, W
 from slime_logging.backends.forms import Notices, clean_text, flatten, markdown_diff, role_diff
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import MissingBackendError, SettingsError, WillNeverWork
-
-OPTIONS: tuple[tuple[str, dict[str, object]], ...] = (
-    (
-        "--mlflow-tracking-uri",
-        {"help": "MLflow's server; default: MLFLOW_TRACKING_URI, else a file in the run's directory"},
-    ),
-    ("--mlflow-experiment", {"help": "MLflow's experiment; default: MLFLOW_EXPERIMENT_NAME, else the run's project"}),
-)
 
 _CHANGED = "config/"
 _NOTE_TAG, _NOTE_CHARACTERS = "mlflow.note.content", 7_500

@@ -37,7 +37,7 @@ def key_form(key: str) -> str:
 
 
 def value_form(value: Json) -> str:
-    """A param's or tag's text: Python's for single values, like MLflow's, JSON for nested ones, cut at 6,000 letters."""
+    """A param's or tag's text: Python's for single values, like MLflow's, JSON for nested ones, cut at 6,000."""
     if isinstance(value, str):
         text = clean_text(value)
     else:

@@ -37,11 +37,6 @@ from slime_logging.backends.forms import (
 )
 from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
 
-OPTIONS: tuple[tuple[str, dict[str, object]], ...] = (
-    ("--tb-project-name", {"help": "files go to tensorboard_log/<this>/<experiment>; TENSORBOARD_DIR goes before it"}),
-    ("--tb-experiment-name", {"help": "name of the directory of this run; default: the run's name"}),
-)
-
 _EXACT = 2**53
 """Integers up to here are exact as doubles."""
 

@@ -5,7 +5,7 @@ run, rows of processes without one (the driver) in a run named like the job, whi
 (overrides, facts).
 
 Policy: files only, no account, no network. A row is stored when `write` returns, with its own time and step, once
-however often it is delivered. Where: `--trackio-dir`, else TRACKIO_DIR, else `trackio` in the run's directory.
+however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's directory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,6 @@ from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, W
 from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, storable
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import MissingBackendError, WillNeverWork
-
-OPTIONS: tuple[tuple[str, dict[str, object]], ...] = (
-    ("--trackio-dir", {"help": "Trackio's files; default: TRACKIO_DIR, else trackio/ in the run's directory"}),
-    ("--trackio-project", {"help": "Trackio's project; default: the run's project"}),
-)
 
 _RESERVED_METRICS = frozenset({"project", "run", "timestamp", "step", "time", "metrics"})
 """Trackio's reader overwrites these (utils.RESERVED_KEYS in 0.43); like its own client we store them as `__<name>`."""
@@ -58,10 +53,10 @@ class TrackioBackend:
                 self._notices.once(
                     variable,
                     f"{variable} is set, but rows would lose their times there: everything is stored in "
-                    f"{_directory(run)}. Move it when the job is over: trackio sync --project {_project(run)}",
+                    f"{_directory(run)}. Move it when the job is over: trackio sync --project {run.project}",
                 )
         self._run = run
-        self._connect().call("open", project=_project(run))
+        self._connect().call("open", project=run.project)
 
     def set_config(self, config: RunConfig) -> None:
         """Replace the configuration of every role's run whose configuration changed."""
@@ -107,7 +102,7 @@ class TrackioBackend:
         """The rows in the database, in the order stored."""
         prefix = f"{run.run_id}/"
         with _reading(run) as store:
-            for log_id, run_id, step, timestamp, metrics in store.stream("rows", project=_project(run), prefix=prefix):
+            for log_id, run_id, step, timestamp, metrics in store.stream("rows", project=run.project, prefix=prefix):
                 row_id = log_id.removeprefix(prefix)
                 if not row_id.startswith("config:"):
                     yield row_id, _role(run, run_id), step, timestamp, canonical(metrics)
@@ -120,7 +115,7 @@ class TrackioBackend:
         """What Trackio shows as configuration of the runs in the job's group."""
         found: dict[str, Json] = {}
         with _reading(run) as store:
-            for run_id, held in store.stream("configs", project=_project(run)):
+            for run_id, held in store.stream("configs", project=run.project):
                 if run_id == run.run_id or run_id.startswith(f"{run.run_id}-"):
                     role = _role(run, run_id)
                     found |= {f"{role}: {k}": v for k, v in held.items() if k[:1] != "_" and k != _STATE_KEY}
@@ -167,18 +162,14 @@ class TrackioBackend:
 
 
 def _directory(run: RunFacts) -> Path:
-    chosen = run.options.get("trackio_dir") or os.environ.get("TRACKIO_DIR")
+    chosen = os.environ.get("TRACKIO_DIR")
     return Path(chosen).expanduser().absolute() if chosen else run.directory / "trackio"
-
-
-def _project(run: RunFacts) -> str:
-    return str(run.options.get("trackio_project") or run.project)
 
 
 def _batch(run: RunFacts, role: str) -> dict[str, Any]:
     """An empty call of Trackio's storage for the run of one role."""
     return {
-        "project": _project(run),
+        "project": run.project,
         "run": f"{run.name}-{role}" if role else run.name,
         "run_id": f"{run.run_id}-{role}" if role else run.run_id,
         "metrics_list": [],

@@ -1,0 +1,173 @@
+"""SwanLab's client, as called in the process that `vendor_process` starts.
+
+Why a process: SwanLab allows one run a process, takes over signals and the exception hook, prints, and asks for a key
+where there is a terminal.
+
+Rows go to its event queue rather than to `swanlab.log`, which would stamp them with the time of arrival. Of a metric
+SwanLab keeps one value a step and drops every other without a word (a lower one too after a resume): such a value goes
+to a column of its own, `<key>~2`. Checked with swanlab 0.10.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slime_logging.backends.base import Json
+
+TEXT_SUFFIX = "/text"
+_AGAIN = re.compile(r"~\d+$")
+_state: dict[str, Any] = {}
+
+
+def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str) -> None:
+    """Start a run, or online continue the one with this id."""
+    import swanlab
+
+    off = dict.fromkeys(("hardware", "runtime", "requirements", "conda", "git", "swanlab", "monitor"), False)
+    settings = swanlab.Settings(interactive=False, probe=off, terminal={"proxy_type": "none"})
+    run = swanlab.init(
+        mode=mode,
+        log_dir=log_dir,
+        id=run_id,
+        resume="allow" if mode == "online" else "never",
+        parallel="none",
+        settings=settings,
+        **facts,
+    )
+    _state.update(run=run, seen={}, config={})
+
+
+def _config(values: Mapping[str, Json]) -> None:
+    new = {key: value for key, value in values.items() if key not in _state["config"] or _state["config"][key] != value}
+    if new:
+        _state["run"].config.update(new)
+        _state["config"] |= new
+
+
+def _rows(rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
+    """Queue rows of step, microseconds and values; a text's key ends in `TEXT_SUFFIX`."""
+    import swanlab
+    from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyped, unused-ignore]
+    from swanlab.sdk.internal.bus import MetricLogEvent
+
+    for step, microseconds, values in rows:
+        timestamp = Timestamp()
+        timestamp.FromMicroseconds(microseconds)
+        data = {
+            _unused(key, step): swanlab.Text(value) if isinstance(value, str) else value
+            for key, value in values.items()
+        }
+        _state["run"]._components.emitter.emit(MetricLogEvent(data=data, step=step, timestamp=timestamp))
+
+
+def _unused(key: str, step: int) -> str:
+    """The first of `key`, `key~2`, ... that has no value at this step yet, nor one that SwanLab knew at the start."""
+    from pyroaring import BitMap64
+
+    column, number = key, 2
+    while True:
+        if column not in _state["seen"]:
+            known = _state["run"]._core._metrics.get(column)
+            _state["seen"][column] = (known.min_step if known else -1, BitMap64())
+        lowest, steps = _state["seen"][column]
+        if step > lowest and step not in steps:
+            steps.add(step)
+            return column
+        column, number = f"{key}~{number}", number + 1
+
+
+def _finish(state: str | None, error: str | None) -> None:
+    """End the run; with None leave it open, everything so far in its file (an online run can only be ended)."""
+    run = _state["run"]
+    if state is None and run.mode != "online":
+        # Its consumer writes what is queued before it ends; the run gets no end record.
+        run._components.consumer.stop()
+        run._components.consumer.join()
+        run._core._store.ensure_flushed()
+    else:
+        run.finish(state=state or "success", error=error)
+    _state.clear()
+
+
+def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | str]]:
+    """Key, microseconds, step and value of everything in the run's local files, in the order of their names."""
+    from swanlab.proto.swanlab.record.v1.record_pb2 import Record
+
+    for directory in _directories(log_dir, run_id):
+        for data in _records(directory):
+            record = Record.FromString(data)
+            kind = record.WhichOneof("record_type")
+            if kind in ("scalar", "media"):
+                held = getattr(record, kind)
+                value = held.value.number if kind == "scalar" else _text(directory, held.value.items[0].filename)
+                yield _AGAIN.sub("", held.key), held.timestamp.ToMicroseconds(), held.step, value
+
+
+def _text(directory: Path, name: str) -> str:
+    return (directory / "media" / "text" / name).read_bytes().decode()
+
+
+def _read_config(log_dir: str, run_id: str) -> dict[str, Json]:
+    """The configuration in the newest of the run's local directories."""
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    for directory in reversed(_directories(log_dir, run_id)):
+        path = directory / "files" / "config.yaml"
+        if path.exists():
+            held = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+            return {key: entry["value"] for key, entry in held.items()}
+    return {}
+
+
+def _directories(log_dir: str, run_id: str) -> list[Path]:
+    from swanlab.proto.swanlab.record.v1.record_pb2 import Record
+
+    found = []
+    for path in sorted(Path(log_dir).glob("run-*/*.swanlab")):
+        first = next(iter(_records(path.parent)), b"")
+        if Record.FromString(first).start.id == run_id:
+            found.append(path.parent)
+    return found
+
+
+def _records(directory: Path) -> Iterator[bytes]:
+    """The whole records of a run's file; half a one at its end is the mark of a killed writer."""
+    from swanlab.sdk.internal.core_python.store import DataStoreReader
+
+    for path in directory.glob("*.swanlab"):
+        reader = DataStoreReader()
+        reader.open(path)
+        try:
+            while True:
+                try:
+                    data = reader.scan()
+                except Exception:  # its reader asserts, too
+                    break
+                if data is None:
+                    break
+                yield data
+        finally:
+            reader.close()
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "open": _open,
+    "config": _config,
+    "rows": _rows,
+    "finish": _finish,
+    "points": _points,
+    "read_config": _read_config,
+}
+
+
+def is_passing(error: Exception) -> bool:
+    """No connection, no answer, 429 and 5xx may pass; a wrong key or name never does."""
+    from swanlab.exceptions import ApiError
+
+    if isinstance(error, ApiError):
+        status = getattr(error.response, "status_code", None)
+        return error.retryable or status in (408, 429)
+    return False
