@@ -26,8 +26,9 @@ def nearest(key: str, known: Collection[str], limit: int = 3) -> list[str]:
         limit: How many at most.
     """
     plain = _plain(key)
-    if plain in known:
-        return [plain]
+    for name in (plain, _plain(key.rpartition(".")[2])):
+        if name in known:
+            return [name]
     listed = [name for form in _forms(plain) for name in SYNONYMS.get(form, ()) if name in known]
     return list(dict.fromkeys([*listed, *nearest_texts(plain, known, limit)]))[:limit]
 
