@@ -21,7 +21,7 @@ from slime_logging.tracking import (
     init_wandb_secondary,
     log,
     log_config,
-    tracking,
+    tracked,
 )
 
 __all__ = [
@@ -43,5 +43,5 @@ __all__ = [
     "log",
     "log_config",
     "parse_megatron_role_args",
-    "tracking",
+    "tracked",
 ]

@@ -27,8 +27,8 @@ from slime_logging.backends.base import Json, RunFacts, Writer
 from slime_logging.config.redact import Redactor, safe_exception_text
 from slime_logging.config.scope import (
     UNPREFIXED_ROLES,
+    own_values,
     primary_scopes,
-    role_values,
     run_roles,
     scope_of,
     to_json_mapping,
@@ -166,9 +166,9 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
     for scoped in scopes:
         session.recorder.config(scoped.scope, RANK_EXPECTED, scoped.values)
     if scope_of(role):
-        session.recorder.config(scope_of(role), RANK_OWN, role_values(args, redactor))
+        session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
-    session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
+    session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden), "wandb_run_id": run.run_id})
     publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
     writer = Writer(label=opening.journal, is_primary=True, is_shared=run.is_shared)
     session.deliver(run, settings.trackers, writer, on_open)
@@ -210,7 +210,7 @@ def join(
     opening = _opening(run, role, is_primary=False, rank=_rank(args), delivers=delivers)
     session = _session(args, settings, directory, opening, redactor)
     if role is not None:
-        session.recorder.config(scope_of(role), RANK_OWN, role_values(args, redactor))
+        session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
     writer = Writer(label=opening.journal, is_primary=False, is_shared=run.is_shared)
     session.deliver(run, delivers, writer, on_open)

@@ -134,7 +134,7 @@ def finish_tracking(args: object, exit_code: int = 0) -> None:
 
 
 @contextmanager
-def tracking(args: Namespace, primary: bool = True, role: str | None = None) -> Iterator[None]:
+def tracked(args: Namespace, primary: bool = True, role: str | None = None) -> Iterator[None]:
     """`init_tracking` and `finish_tracking` around a block, with the exit code that the block deserves.
 
     An exception or a `SystemExit` passes through and is recorded as a failure.

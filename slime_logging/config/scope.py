@@ -20,7 +20,7 @@ UNPREFIXED_ROLES = ("actor",)
 """Roles whose arguments ARE the un-prefixed ones; slime's rollout manager logs the globals too."""
 
 PROCESS_KEYS = frozenset({"rank", "local_rank", "wandb_run_id", "tracking_run_dir"})
-"""Arguments that belong to a process or to tracking, not to a role: they differ between ranks of one role."""
+"""Arguments that differ between the processes of one role: the primary alone logs them, so that they have one owner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +77,13 @@ def primary_scopes(
 
 
 def role_values(args: object, redactor: Redactor) -> dict[str, Json]:
-    """The arguments of one role as plain, redacted JSON, un-prefixed, without what belongs to the process."""
-    values = arguments_to_json(args if isinstance(args, (Namespace, Mapping)) else vars(args))
-    return redactor.config({key: value for key, value in values.items() if key not in PROCESS_KEYS})
+    """The arguments of one role as plain, redacted JSON, un-prefixed."""
+    return redactor.config(arguments_to_json(args if isinstance(args, (Namespace, Mapping)) else vars(args)))
+
+
+def own_values(args: object, redactor: Redactor) -> dict[str, Json]:
+    """What a role's process says of its role: `role_values` without what differs between the processes of the role."""
+    return {key: value for key, value in role_values(args, redactor).items() if key not in PROCESS_KEYS}
 
 
 def override_values(role_set: RoleSet, role: str, redactor: Redactor) -> dict[str, Json]:
