@@ -157,7 +157,7 @@ def _show(run: Callable[[Screen], JobResult]) -> None:
     console, errors = Console(), Console(stderr=True)
     _require_packages()
     from slime_logging.demo.crew import JobFailed
-    from slime_logging.demo.report import report
+    from slime_logging.demo.report import show_report
     from slime_logging.demo.screen import Screen
 
     try:
@@ -170,7 +170,7 @@ def _show(run: Callable[[Screen], JobResult]) -> None:
         errors.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
         errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
-    console.print(report(result))
+    show_report(result, console)
 
 
 def _require_packages() -> None:

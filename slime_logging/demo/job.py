@@ -89,7 +89,7 @@ def run_job(options: JobOptions, screen: Screen) -> JobResult:
     screen.stage(f"loading torch and megatron-core, {len(options.trackers)} trackers: {', '.join(options.trackers)}")
     args = job_arguments(options)
     result = JobResult(args=args)
-    with tempfile.TemporaryDirectory(prefix="slime-demo-") as scratch, slime_logging.tracking(args), crew:
+    with tempfile.TemporaryDirectory(prefix="slime-demo-") as scratch, slime_logging.tracked(args), crew:
         _Driver(args, crew, screen, result, Path(scratch)).run(options.num_rollouts)
         result.seconds = time.monotonic() - started_s
     return result

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import slime_logging
-from slime_logging.demo.crew import Child, Crew
+from slime_logging.demo.crew import Child, Crew, Service
 from slime_logging.demo.job import JobResult, choose_tracking
 from slime_logging.demo.screen import Progress, Screen
 
@@ -54,7 +55,7 @@ def run_pair(options: PairOptions, screen: Screen) -> JobResult:
         result = _run_alone(base, options, screen)
     else:
         result = JobResult(args=base)
-        with slime_logging.tracking(base), crew:
+        with slime_logging.tracked(base), crew:
             _Pair(base, crew, screen, result).run(options.num_steps)
     result.seconds = time.monotonic() - started_s
     return result
@@ -102,7 +103,7 @@ class _Pair:
         from slime_logging.demo import explorer_trainer as roles
 
         self.buffer = roles.Buffer(self.base)
-        services = {"explorer": roles.Explorer, "trainer": roles.Trainer}
+        services: dict[str, Callable[..., Service]] = {"explorer": roles.Explorer, "trainer": roles.Trainer}
         started = {role: roles.role_arguments(self.base, role) for role in roles.ROLES}
         self.batch_size = started["trainer"].batch_size
         self.children = {role: self.crew.start(role, services[role], args, False) for role, args in started.items()}

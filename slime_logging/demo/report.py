@@ -11,7 +11,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -23,16 +23,19 @@ CHART_WIDTH = 60
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
-def report(result: JobResult) -> RenderableType:
-    """Return the end screen of a job."""
-    parts: list[RenderableType] = [_headline(result)]
+def show_report(result: JobResult, console: Console) -> None:
+    """Print the end screen of a job."""
+    console.print(_headline(result))
     if result.course:
-        parts.append(Padding(chart(result.course), (1, 0, 0, 2)))
+        console.print(Padding(chart(result.course), (1, 0, 0, 2), expand=False))
     differences = _differences(result.args)
     if differences is not None:
-        parts += [_heading("actor vs critic: what differs"), differences]
-    parts += [_heading("rows logged"), _rows(result), _heading("where to look"), _places(result.args)]
-    return Group(*parts)
+        console.print(_heading("actor vs critic: what differs"), differences)
+    console.print(_heading("rows logged"), _rows(result), _heading("where to look"))
+    for tracker, place, command in where_to_look(result.args):
+        # Soft wrapping keeps each on one line, so that it can be pasted.
+        console.print(Text(f"  {tracker:<12}", style="bold").append(str(place), style="not bold dim"), soft_wrap=True)
+        console.print(Text(f"  {'':<12}{command}", style="cyan"), soft_wrap=True)
 
 
 def chart(values: Sequence[float]) -> Text:
@@ -50,7 +53,7 @@ def chart(values: Sequence[float]) -> Text:
 
 def where_to_look(args: Namespace) -> list[tuple[str, Path, str]]:
     """Return for each tracker that is on its name, its data's place, and the command that shows them."""
-    run_dir = Path(args.tracking_run_dir)
+    run_dir = _short(Path(args.tracking_run_dir))
     places = [("journals", run_dir / "journals", f"slime-logging show {_quoted(run_dir)}")]
     for tracker, (folder, command) in SHOW.items():
         if getattr(args, f"use_{tracker}", False):
@@ -103,14 +106,6 @@ AXES = {
 }
 
 
-def _places(args: Namespace) -> RenderableType:
-    lines: list[RenderableType] = []
-    for tracker, place, command in where_to_look(args):
-        lines.append(Text(f"  {tracker}", style="bold").append(f"  {place}", style="not bold dim"))
-        lines.append(Text(f"    {command}", style="cyan", no_wrap=True, overflow="ignore"))
-    return Group(*lines)
-
-
 def _differences(args: Namespace) -> RenderableType | None:
     if not getattr(args, "use_critic", False):
         return None
@@ -120,6 +115,12 @@ def _differences(args: Namespace) -> RenderableType | None:
 def _wandb_run(run_dir: Path) -> Path:
     found = sorted((run_dir / "wandb").glob("*run-*/*.wandb"))
     return found[0].parent if found else run_dir / "wandb"
+
+
+def _short(path: Path) -> Path:
+    """The path as seen from the working directory, where it lies below it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _quoted(path: Path) -> str:

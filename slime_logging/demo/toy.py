@@ -69,7 +69,7 @@ _TRAINING: dict[str, Any] = {
     "rollout_max_prompt_len": NUM_PROMPT_TOKENS,
     "rollout_max_response_len": 32 - NUM_PROMPT_TOKENS,
     "eval_interval": 5,
-    "eval_temperature": 0.0,
+    "eval_temperature": 0.7,
     "eval_max_response_len": 32 - NUM_PROMPT_TOKENS,
     "rollout_task_type": "toy",
     "debug_train_only": False,

@@ -1,0 +1,278 @@
+"""The PPO demo in real processes, read back: from the journals, from W&B's offline file and from Trackio's database."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from slime_logging.backends.base import Readable, Row, RunConfig, RunFacts
+from slime_logging.backends.trackio import TrackioBackend
+from slime_logging.backends.wandb import WandbBackend
+from slime_logging.demo.namespace import ppo_namespace
+from slime_logging.record.feed import Feed
+from slime_logging.record.run import RunDirectory, newest_run
+from slime_logging.session import run_facts
+
+NUM_ROLLOUTS = 6
+COMMAND = [str(Path(sys.executable).with_name("slime-logging"))]
+
+
+@dataclass
+class Run:
+    """A finished demo: what it printed, and what is on disk."""
+
+    output: str
+    directory: RunDirectory
+    facts: RunFacts
+    rows: list[Row]
+    config: RunConfig
+
+    def rows_of(self, process: str) -> list[Row]:
+        """The rows of one process, by the beginning of its journal's name."""
+        return [row for row in self.rows if row.journal.startswith(process)]
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """This process's environment without anything that changes where a run goes."""
+    kept = {k: v for k, v in os.environ.items() if not re.match("WANDB_|TRACKIO_|SLIME_|MLFLOW_|SWANLAB_", k)}
+    return {**kept, "SLIME_LOGGING_DIR": str(directory), "COLUMNS": "120"}
+
+
+def run_demo(directory: Path, *arguments: str) -> Run:
+    """Run a demo to its end and read its run from disk."""
+    done = subprocess.run(
+        [*COMMAND, "demo", *arguments],
+        env=environment(directory),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read_run(directory, done.stdout)
+
+
+def read_run(directory: Path, output: str = "") -> Run:
+    """Read the newest run below a directory."""
+    found = newest_run(directory)
+    assert found is not None
+    file = found.read()
+    facts = run_facts(file, found, file.options)
+    feed = Feed(found, lambda _: True, lambda _: 0)
+    feed.discover()
+    rows: list[Row] = []
+    while (batch := feed.take()).rows:
+        rows += batch.rows
+    config = feed.config(file.roles)
+    feed.close()
+    return Run(output=output, directory=found, facts=facts, rows=rows, config=config)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Six rollouts of PPO with W&B and Trackio."""
+    return run_demo(tmp_path_factory.mktemp("ppo"), "ppo", "--rollouts", str(NUM_ROLLOUTS))
+
+
+def test_each_process_logged_every_row(run: Run) -> None:
+    """Driver a row a rollout; rollout process one more for the evaluation; critic 2 steps a rollout; actor 2 steps
+    a rollout but the first, and 2 rows on the rollout's axis."""
+    counts = Counter((row.journal.split("-")[0], row.step_key) for row in run.rows)
+    assert counts == {
+        ("primary", "rollout/step"): NUM_ROLLOUTS,
+        ("main", "rollout/step"): NUM_ROLLOUTS,
+        ("main", "eval/step"): 1,
+        ("actor", "train/step"): 2 * (NUM_ROLLOUTS - 1),
+        ("actor", "rollout/step"): 2 * (NUM_ROLLOUTS - 1),
+        ("critic", "train/step"): 2 * NUM_ROLLOUTS,
+    }
+
+
+def test_steps_count_up_without_a_gap(run: Run) -> None:
+    """The critic begins at 0, the actor after the critic-only rollout."""
+    steps = {
+        role: [row.step for row in run.rows_of(role) if row.step_key == "train/step"] for role in ("actor", "critic")
+    }
+    assert steps == {"critic": list(range(2 * NUM_ROLLOUTS)), "actor": list(range(2, 2 * NUM_ROLLOUTS))}
+
+
+def test_roles_log_under_slimes_names(run: Run) -> None:
+    """`train/<key>` is the actor's, `train/critic-<key>` the critic's."""
+    names = {role: {key for row in run.rows_of(role) for key in row.metrics} for role in ("actor", "critic")}
+    assert {"train/loss", "train/pg_loss", "train/ppo_kl", "train/grad_norm", "train/lr-pg_0"} <= names["actor"]
+    assert {"train/critic-loss", "train/critic-value_loss", "train/critic-lr-pg_0"} <= names["critic"]
+    assert all(key.startswith("train/critic-") for key in names["critic"])
+
+
+@pytest.mark.parametrize("backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name)
+def test_the_tracker_holds_every_row_once_with_its_values(run: Run, backend: Readable) -> None:
+    """What the tracker holds is exactly what the processes logged: nothing lost, nothing doubled, nothing changed."""
+    expected = Counter(point for row in run.rows for point in backend.points(row))
+    assert Counter(backend.read_points(run.facts)) == expected
+
+
+@pytest.mark.parametrize("backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name)
+def test_the_tracker_holds_the_whole_configuration(run: Run, backend: Readable) -> None:
+    """Every key of both roles, with the values that the roles used."""
+    assert backend.read_config(run.facts) == backend.config_as_held(run.config)
+
+
+def test_the_configuration_has_every_argument_of_both_roles(run: Run) -> None:
+    """All 873 names un-prefixed, and again under `critic/`, but those that belong to a process or to tracking."""
+    names = set(vars(ppo_namespace())) - {"rank", "local_rank", "wandb_run_id", "wandb_key"}
+    assert not names - set(run.config.values)
+    assert not {f"critic/{name}" for name in names} - set(run.config.values)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lr", 2e-3),
+        ("critic/lr", 5e-3),
+        ("lr_decay_style", "cosine"),
+        ("critic/lr_decay_style", "constant"),
+        ("clip_grad", 0.5),
+        ("critic/clip_grad", 5.0),
+        ("critic/weight_decay", 0.01),
+        ("critic/start_weight_decay", 0.01),
+        ("untie_embeddings_and_output_weights", False),
+        ("critic/untie_embeddings_and_output_weights", True),
+        ("overrides/critic/lr", {"base": 1e-3, "value": 5e-3, "source": "file"}),
+        ("overrides/actor/lr", {"base": 1e-3, "value": 2e-3, "source": "file"}),
+        ("hidden_size", 64),
+        ("params_dtype", "torch.float32"),
+        # Known late, told by log_config.
+        ("num_rollout", NUM_ROLLOUTS),
+        ("start_rollout_id", 0),
+        ("train_iters", 2 * NUM_ROLLOUTS),
+        ("critic/train_iters", 2 * NUM_ROLLOUTS),
+        ("vocab_size", 128),
+        ("critic/padded_vocab_size", 128),
+    ],
+)
+def test_the_configuration_shows_what_was_used(run: Run, key: str, value: Any) -> None:
+    """Spot values of both roles, overrides, forced and late ones."""
+    assert run.config.values[key] == value
+
+
+def test_logged_learning_rates_are_the_configured_ones(run: Run) -> None:
+    """What the optimizer really used is what the configuration shows."""
+    used = {role: max(row.metrics.get(key, 0.0) for row in run.rows_of(role)) for role, key in LEARNING_RATES.items()}
+    assert used == {"actor": pytest.approx(run.config.values["lr"], rel=0.05), "critic": run.config.values["critic/lr"]}
+
+
+LEARNING_RATES = {"actor": "train/lr-pg_0", "critic": "train/critic-lr-pg_0"}
+
+
+def test_the_end_screen_tells_what_differs_and_where_to_look(run: Run) -> None:
+    """It names differing keys, the rows, and a command for each tracker."""
+    for text in ("what differs", "clip_grad", "rows logged", "wandb leet run ", "trackio show --project slime-demo"):
+        assert text in run.output
+
+
+def test_the_commands_on_the_end_screen_name_real_places(run: Run) -> None:
+    """W&B's command names the directory with the run's file, Trackio's the one with its database."""
+    [wandb_place] = re.findall(r"wandb leet run (\S+)", run.output)
+    [trackio_place] = re.findall(r"TRACKIO_DIR=(\S+)", run.output)
+    here = run.directory.path.parent
+    assert list((here / wandb_place).glob("*.wandb"))
+    assert (here / trackio_place / "slime-demo.db").is_file()
+
+
+def test_wandbs_own_reader_sees_the_run(run: Run) -> None:
+    """`wandb leet inspect` reads the file: it is a real one, not only one that we can read."""
+    [file] = run.directory.path.glob("wandb/*/*.wandb")
+    done = subprocess.run(
+        [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert sum("history" in json.dumps(record)[:200] for record in records) >= len(run.rows)
+
+
+def test_a_primary_killed_half_way_leaves_every_row_in_its_journals(tmp_path: Path) -> None:
+    """SIGKILL of the driver: each row whose progress was printed before is on disk, and no process is left behind."""
+    command = [*COMMAND, "demo", "ppo", "--rollouts", "40", "--trackers", "wandb"]
+    with subprocess.Popen(command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, text=True) as demo:
+        printed = 0
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if match := re.search(r"rollout (\d+)/40.* (\d+) rows", line):
+                printed = int(match[2])
+                if int(match[1]) > 10:
+                    break
+        children = psutil.Process(demo.pid).children(recursive=True)
+        demo.send_signal(signal.SIGKILL)
+    run = read_run(tmp_path)
+    assert len(run.rows) >= printed > 0
+    assert {row.journal.split("-")[0] for row in run.rows} == {"primary", "main", "actor", "critic"}
+    assert not psutil.wait_procs(children, timeout=20)[1]
+
+
+def test_a_killed_role_ends_the_job_with_a_message_and_its_run_as_failed(tmp_path: Path) -> None:
+    """SIGKILL of the critic: the driver says who died, exits with 1, and records 1 as the run's exit code."""
+    command = [*COMMAND, "demo", "ppo", "--rollouts", "200", "--trackers", "none"]
+    with subprocess.Popen(
+        command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout is not None and demo.stderr is not None
+        for line in demo.stdout:
+            if match := re.search(r"critic rank 0 \(pid (\d+)\)", line):
+                critic = int(match[1])
+            if "rollout 1/200" in line:
+                os.kill(critic, signal.SIGKILL)
+                break
+        errors = demo.stderr.read()
+        code = demo.wait(60)
+    assert f"critic rank 0 (pid {critic}) was killed by SIGKILL" in errors
+    assert (code, finish_code(tmp_path)) == (1, 1)
+
+
+def test_ctrl_c_ends_the_job_cleanly(tmp_path: Path) -> None:
+    """SIGINT to the whole group, as a terminal sends it: exit code 130, the run finished, nobody left behind."""
+    command = [*COMMAND, "demo", "ppo", "--rollouts", "200", "--trackers", "none"]
+    with subprocess.Popen(
+        command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "rollout 1/200" in line:
+                break
+        children = psutil.Process(demo.pid).children(recursive=True)
+        os.killpg(demo.pid, signal.SIGINT)
+        code = demo.wait(60)
+    assert code == 130
+    assert finish_code(tmp_path) not in (None, 0)
+    assert not psutil.wait_procs(children, timeout=20)[1]
+
+
+def finish_code(directory: Path) -> int | None:
+    """The exit code that the primary's journal ends with."""
+    found = newest_run(directory)
+    assert found is not None
+    [journal] = found.journals.glob("primary-*")
+    records = [json.loads(line) for line in journal.read_bytes().splitlines()]
+    codes = [record["exit_code"] for record in records if record["kind"] == "finish"]
+    return codes[0] if codes else None
+
+
+def test_time_of_rows_is_when_they_were_logged(run: Run) -> None:
+    """Rows of each process are in the order of time."""
+    assert all(row.time_s <= time.time() for row in run.rows)
+    for process in ("primary", "main", "actor", "critic"):
+        times = [row.time_s for row in run.rows_of(process)]
+        assert times == sorted(times)
