@@ -16,6 +16,9 @@ from slime_logging.config.synonyms import SYNONYMS
 MIN_SCORE = 0.6
 """Below it a name is no nearer than chance: `difflib`'s own default cutoff."""
 
+SLIP_SCORE = 0.9
+"""From here on a name is the key with a slip of the finger (one letter in ten)."""
+
 
 def nearest(key: str, known: Collection[str], limit: int = 3) -> list[str]:
     """The arguments that `key` may have been meant to be, best first; empty where nothing is near.
@@ -29,8 +32,10 @@ def nearest(key: str, known: Collection[str], limit: int = 3) -> list[str]:
     for name in (plain, _plain(key.rpartition(".")[2])):
         if name in known:
             return [name]
-    listed = [name for form in _forms(plain) for name in SYNONYMS.get(form, ()) if name in known]
-    return list(dict.fromkeys([*listed, *nearest_texts(plain, known, limit)]))[:limit]
+    whole, *ends = [[name for name in SYNONYMS.get(form, ()) if name in known] for form in _forms(plain)]
+    slips = nearest_texts(plain, known, limit, SLIP_SCORE)
+    found = [*whole, *slips, *(name for end in ends for name in end), *nearest_texts(plain, known, limit)]
+    return list(dict.fromkeys(found))[:limit]
 
 
 def nearest_texts(text: str, known: Iterable[str], limit: int = 3, min_score: float = MIN_SCORE) -> list[str]:
