@@ -43,6 +43,7 @@ def run_pair(options: PairOptions, screen: Screen) -> JobResult:
     Raises:
         JobFailed: a process of the job died or failed.
     """
+    started_s = time.monotonic()
     crew = None if options.only else Crew(preload=["slime_logging.demo.explorer_trainer"])
     from slime_logging.demo.explorer_trainer import bandit_namespace
 
@@ -50,7 +51,6 @@ def run_pair(options: PairOptions, screen: Screen) -> JobResult:
     base.seed = options.seed
     choose_tracking(base, options.trackers, options.directory, options.is_online)
     base.wandb_group = options.only or "explorer-trainer"
-    started_s = time.monotonic()
     if crew is None:
         result = _run_alone(base, options, screen)
     else:
