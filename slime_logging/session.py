@@ -18,6 +18,7 @@ import socket
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
 from slime_logging.record.rendezvous import APPEAR_S, RunAddress, publish, see
 from slime_logging.record.run import RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
+from slime_logging.record.system import STEP_KEY, SystemSampler
 from slime_logging.settings import Settings
 
 logger = logging.getLogger("slime_logging")
@@ -53,8 +55,9 @@ AXES: Mapping[str, str] = {
     "eval": "eval/step",
     "explorer": "explorer/step",
     "trainer": "trainer/step",
+    "system": STEP_KEY,
 }
-"""Metric prefix -> step key: slime's table, and one axis each for an explorer and a trainer."""
+"""Metric prefix -> step key: slime's table, one axis each for an explorer and a trainer, and the hosts' own."""
 
 JOIN_WAIT_S = 30.0
 """How long a process that knows only the run's id waits for the primary to make the run."""
@@ -75,6 +78,7 @@ class Session:
         self.recorder = recorder
         self.redactor = redactor
         self.deliveries: list[Delivery] = []
+        self.sampler: SystemSampler | None = None
         self.is_finished = False
 
     @property
@@ -103,6 +107,8 @@ class Session:
         if self.is_finished:
             return []
         self.is_finished = True
+        if self.sampler is not None:
+            self.sampler.stop()
         self.recorder.finish(exit_code)
         code = exit_code if self.is_primary else None
         for delivery in self.deliveries:
@@ -114,6 +120,8 @@ class Session:
     def abandon(self) -> None:
         """In a forked child: let go of the parent's files."""
         self.is_finished = True
+        if self.sampler is not None:
+            self.sampler.abandon()
         self.recorder.journal.abandon()
         self.directory.unlock()
 
@@ -136,6 +144,21 @@ class Session:
             )
             self.deliveries.append(delivery)
             delivery.start()
+
+    def sample_system(self, run: RunFile) -> None:
+        """Start to sample this host, if no other process of the run does, unless it is switched off."""
+        interval_s = self.settings.system_metrics_s
+        if interval_s is None:
+            return
+        main = self.recorder.opening
+        host = self.redactor.text(main.host)
+
+        def new_recorder() -> Recorder:
+            opening = replace(main, journal=journal_name("system"), role="system", is_primary=False, owner=main.journal)
+            return Recorder(self.directory, opening, self.redactor, lambda row: None)
+
+        self.sampler = SystemSampler(self.directory, host, run.created_s, interval_s, new_recorder)
+        self.sampler.start()
 
     def _safe_text(self, error: BaseException) -> str:
         return safe_exception_text(self.redactor, error)
@@ -172,6 +195,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
     publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
     writer = Writer(label=opening.journal, is_primary=True, is_shared=run.is_shared)
     session.deliver(run, settings.trackers, writer, on_open)
+    session.sample_system(run)
     return session
 
 
@@ -214,6 +238,7 @@ def join(
     _record_process(session, args)
     writer = Writer(label=opening.journal, is_primary=False, is_shared=run.is_shared)
     session.deliver(run, delivers, writer, on_open)
+    session.sample_system(run)
     return session
 
 

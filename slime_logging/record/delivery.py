@@ -69,7 +69,7 @@ class Delivery:
         directory: the run's.
         facts: what the backend needs to know of the run.
         writer: which process this is.
-        only: the one journal to deliver, by name; None delivers all of the run but those that a process of this start
+        only: the process whose journals to deliver, by its main journal's name; None delivers all of the run but those that a process of this start
             delivers itself (for `slime-logging sync` those too).
         start: which start of the run this is.
         is_repair: trust no cursor; send whatever the tracker does not hold.
@@ -161,7 +161,7 @@ class Delivery:
 
     def _is_mine(self, opening: Opening) -> bool:
         if self._only is not None:
-            return opening.journal == self._only
+            return self._only in (opening.journal, opening.owner)
         return self._writer.is_sync or opening.start != self._start_number or self.name not in opening.delivers
 
     # -- the thread ---------------------------------------------------------------------------------------------------

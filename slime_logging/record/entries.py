@@ -36,7 +36,8 @@ class Opening:
     """The first line of a journal: which process wrote it, for which start of the run.
 
     `start` counts the starts of the run (1, then 2 after the first resume). `delivers` names the trackers to which this
-    process delivers its journal itself, so that the primary leaves them out.
+    process delivers its journal itself, so that the primary leaves them out. `owner` is the process's main journal, where this is a
+    further one (the host's system metrics).
     """
 
     run_id: str
@@ -48,6 +49,7 @@ class Opening:
     start: int
     time_s: float
     delivers: tuple[str, ...] = ()
+    owner: str | None = None
 
     def to_body(self) -> dict[str, Json]:
         """The line's content, without `kind` and `seq`."""
@@ -72,6 +74,7 @@ class Opening:
             start=_whole(record.get("start")),
             time_s=_number(record.get("time_s")),
             delivers=tuple(str(name) for name in record.get("delivers") or ()),
+            owner=None if record.get("owner") is None else str(record["owner"]),
         )
 
 
