@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from slime_logging.cli import demo
+from slime_logging.cli.check import check
+from slime_logging.cli.diff import diff
 from slime_logging.cli.show import show
 from slime_logging.cli.sync import sync
 from slime_logging.cli.verify import verify
@@ -18,6 +20,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(demo.app)
+app.command("check")(check)
+app.command("diff")(diff)
 app.command("show")(show)
 app.command("sync")(sync)
 app.command("verify")(verify)

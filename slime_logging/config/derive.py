@@ -211,6 +211,17 @@ def derive(base: Values, values: dict[str, Any], changed: Collection[str], writt
     return found
 
 
+def fill(values: dict[str, Any]) -> None:
+    """Compute what validation derives in arguments fresh from the parser, in place."""
+    for follow in FOLLOWING:
+        if follow.target in values and values[follow.target] is None:
+            value = _tried(follow.compute, values)
+            values[follow.target] = None if value is KEEP else value
+    for imply in IMPLIED:
+        if imply.target in values and _implied(imply, values) is not KEEP:
+            values[imply.target] = imply.value
+
+
 def _inputs(rule: Follow) -> tuple[str, ...]:
     return (*rule.sources, rule.target)
 

@@ -1,0 +1,148 @@
+"""`slime-logging check ROLES.yaml`: is the role file right, and what does it change? Before the job is queued.
+
+Exit code 0: the file is right. 1: it has mistakes, which are printed. 2: the command itself was wrong.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from slime_logging.config.problems import Problem
+    from slime_logging.config.roles import RoleSet
+
+DTYPE_WORDS = ("dtype", "bf16", "fp16")
+"""torch is imported only for a role file that names one of them."""
+
+
+def check(
+    path: Annotated[str, typer.Argument(metavar="ROLES.yaml", help="The role file.")],
+    flags: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- FLAGS...]", help="The job's own flags, after `--`.")
+    ] = None,
+    args_json: Annotated[
+        Path | None, typer.Option("--args-json", metavar="FILE", help="The job's validated arguments, as JSON.")
+    ] = None,
+    role: Annotated[list[str] | None, typer.Option("--role", help="One more role; repeatable.")] = None,
+    parser: Annotated[
+        str | None,
+        typer.Option("--parser", metavar="MODULE:NAME", help="The job's own parser, for its types."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+) -> None:
+    """Check a role file as the job would, and show what each role gets.
+
+    Without the job's flags or arguments, the options' defaults are what the file is checked against.
+    """
+    from slime_logging.config.roles import ROLES, check_role_file
+
+    base, unknown = _base(path, flags or [], args_json)
+    roles = tuple(dict.fromkeys((*ROLES, *(role or ()))))
+    found, problems = check_role_file(base, path, _parser(parser), roles)
+    if as_json:
+        _print_json(path, base, found, problems, unknown)
+    else:
+        _print(path, base, found, problems, unknown)
+    raise typer.Exit(0 if found is not None else 1)
+
+
+def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespace, list[str]]:
+    from slime_logging.config.flags import arguments_of_flags, arguments_of_json
+
+    if flags and args_json is not None:
+        raise typer.BadParameter("give --args-json or flags after --, not both")
+    has_dtypes = _names_dtype(path)
+    try:
+        if args_json is not None:
+            return arguments_of_json(args_json.read_bytes(), has_dtypes=has_dtypes), []
+        return arguments_of_flags(flags, has_dtypes=has_dtypes)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _names_dtype(path: str) -> bool:
+    try:
+        text = Path(path).read_bytes()[: 1 << 20]
+    except (OSError, ValueError):
+        return False
+    return any(word.encode() in text for word in DTYPE_WORDS)
+
+
+def _parser(source: str | None) -> ArgumentParser | None:
+    from slime_logging.config.options import parser_from
+
+    if source is None:
+        return None
+    try:
+        return parser_from(source)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise typer.BadParameter(f"--parser {source}: {error}") from None
+
+
+def _print(
+    path: str, base: Namespace, found: RoleSet | None, problems: tuple[Problem, ...], unknown: list[str]
+) -> None:
+    from rich.console import Console
+
+    from slime_logging.cli.tables import differences_table, problems_text
+    from slime_logging.config.diff import set_differences
+
+    console = Console(highlight=False, soft_wrap=True)
+    if unknown:
+        console.print(
+            f"not an option of Megatron-LM or slime, so not looked at: {' '.join(_names(unknown))}", markup=False
+        )
+    if found is None:
+        console.print(problems_text(path, problems))
+        return
+    for warning in found.warnings:
+        console.print(f"warning: {warning}", style="yellow", markup=False)
+    differences = set_differences(found, vars(base))
+    if differences:
+        table = differences_table(differences, tuple(found.args), f"{path}: what differs between the roles")
+        Console(highlight=False).print(table)
+    console.print(f"{path} is right: {len(differences)} arguments differ.", markup=False)
+
+
+def _print_json(
+    path: str, base: Namespace, found: RoleSet | None, problems: tuple[Problem, ...], unknown: list[str]
+) -> None:
+    from dataclasses import asdict
+
+    import orjson
+
+    from slime_logging.config.diff import set_differences
+
+    report: dict[str, Any] = {
+        "path": path,
+        "ok": found is not None,
+        "mistakes": [asdict(problem) for problem in problems],
+        "warnings": list(found.warnings) if found else [],
+        "unknown_flags": _names(unknown),
+        "differences": [],
+    }
+    if found is not None:
+        report["differences"] = [_row(item) for item in set_differences(found, vars(base))]
+    typer.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
+
+
+def _row(item: Any) -> dict[str, Any]:
+    from slime_logging.config.problems import HIDDEN, looks_secret
+    from slime_logging.config.redact import Redactor
+    from slime_logging.config.serialize import to_json
+
+    row = {"base": to_json(item.base), **{role: to_json(value) for role, value in item.values.items()}}
+    if looks_secret(item.key):
+        row = dict.fromkeys(row, HIDDEN)
+    safe = Redactor().config(row)
+    base = safe.pop("base")
+    return {"argument": item.key, "base": base, "roles": safe, "sources": dict(item.sources)}
+
+
+def _names(words: list[str]) -> list[str]:
+    """The flags among unknown words, without their values, which may be secret."""
+    return [word.partition("=")[0] for word in words if word.startswith("--")]
