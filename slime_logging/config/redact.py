@@ -28,7 +28,7 @@ from slime_logging.config.safe_text import escape_terminal, safe_exception_text
 from slime_logging.config.secret_files import stored_secrets
 from slime_logging.config.secret_forms import FormRules, looks_random
 from slime_logging.config.secret_names import Verdict
-from slime_logging.config.secret_text import hide_assigned
+from slime_logging.config.secret_text import NAME_LIKE, hide_assigned
 from slime_logging.config.serialize import arguments_to_json, to_json
 
 __all__ = ["Redactor", "escape_terminal", "safe_exception_text"]
@@ -51,7 +51,11 @@ class Redactor:
         """A redactor that knows no secret by value yet; see `of` for the arguments."""
         self._rules = NameRules(hide=hide, show=show)
         self._forms = FormRules(self._rules.forms)
-        own = "" if self._rules.has_own or not self._forms.hint else f"{secret_names.HINT.pattern}|{self._forms.hint}"
+        own = (
+            ""
+            if self._rules.has_own or not self._forms.hint
+            else f"{secret_names.HINT.pattern}|{self._forms.hint}|<shortened: "
+        )
         self._hint = re.compile(own)
         self._known = KnownSecrets()
         self._keys: dict[str, str] = {}
@@ -282,7 +286,7 @@ class Redactor:
             or self._rules.judge(first) < Verdict.HIDDEN
         ):
             return ""
-        return "" if isinstance(second, str) and re.fullmatch(r"[A-Za-z]+(?:_[A-Za-z]+)+", second) else first
+        return "" if isinstance(second, str) and NAME_LIKE.fullmatch(second) else first
 
     @contextmanager
     def _learning(self) -> Iterator[None]:

@@ -44,7 +44,8 @@ _NOTHING = re.compile(r"(?i:true|false|null|none|nil|yes|no|on|off|~|\.\.\.|str|
 _LINE_START = re.compile(r"(?:^|\n)(?P<indent>[ \t]*)(?:#+[ \t]*)?(?P<dash>(?:-[ \t]+)*)[\"']?\Z")
 _YAML_REST = re.compile(r"[^\r\n]*")
 _FLAG = re.compile(r"--?[A-Za-z]")
-_NAME_LIKE = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)+")
+NAME_LIKE = re.compile(r"(?:[\w.-]+/)*[A-Za-z]+(?:_[A-Za-z]+)+")
+"""A text that is itself an option's name: beside another name it is not that one's value, but one more of a list of names."""
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -116,7 +117,7 @@ def _following(text: str, end: int, name: str, *, is_flag: bool) -> list[_Value]
         value = _one(text, found.end())
         if is_flag and _FLAG.match(value.text) and found.re is _NEXT_ITEM:
             break
-        if not is_flag and _NAME_LIKE.fullmatch(value.text):
+        if not is_flag and NAME_LIKE.fullmatch(value.text):
             break  # a list of names
         values.append(value)
         if not is_flag or not name.endswith("s"):
@@ -133,21 +134,29 @@ def _assigned(text: str, match: re.Match[str], assign: re.Match[str], name: str,
         return [_yaml(text, start, line, is_quoted_name)]
     if start >= len(text):
         return []
+    if is_quoted_name and text[start] in _CLOSING:
+        end = _balanced(text, start)
+        return [_Value(start, end, text[start:end], _quote_in(assign))]
     if _HEADERS.match(name.rpartition("/")[2]) and not _QUOTE.match(text, start):
         header = _LINE.match(text, start)
         return [_Value(start, header.end(), header.group())] if header else []
     if scheme := _SCHEME.match(text, start):
         value = _one(text, scheme.end())
         return [_Value(start, value.end, value.text, value.quote)]
-    if is_quoted_name and text[start] not in "{[(" and not _QUOTE.match(text, start):
+    if is_quoted_name and not _QUOTE.match(text, start):
         literal = _JSON_LITERAL.match(text, start)
-        quote = re.match(r"\\*[\"'`]", assign.group())
-        return [_Value(start, literal.end(), literal.group(), quote.group() if quote else "")] if literal else []
+        return [_Value(start, literal.end(), literal.group(), _quote_in(assign))] if literal else []
     value = _one(text, start)
     if before in "?&" and before:
         ends = [i for i in (text.find(c, start, value.end) for c in "&#") if i >= 0]
         value = _Value(start, min([*ends, value.end]), text[start : min([*ends, value.end])])
     return [value]
+
+
+def _quote_in(assign: re.Match[str]) -> str:
+    """The quote that ends a quoted name, for the mark that replaces a value which had none."""
+    quote = re.match(r"\\*[\"'`]", assign.group())
+    return quote.group() if quote else ""
 
 
 def _one(text: str, start: int) -> _Value:
