@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import slime_logging
+from slime_logging.config.diff import Difference, set_differences
+from slime_logging.config.roles import parse_role_file
 from slime_logging.demo.crew import Child, Crew
 from slime_logging.demo.screen import Progress, Screen
 
@@ -39,12 +41,14 @@ class JobOptions:
 
 @dataclass(kw_only=True)
 class JobResult:
-    """What a job has to tell at its end. `course` is the number to watch, `num_rows` has one a process that logs."""
+    """What a job has to tell at its end. `course` is the number to watch, `num_rows` has one a process that logs,
+    `differences` what differs between the roles."""
 
     args: Namespace
     course_name: str = "reward"
     course: list[float] = field(default_factory=list)
     num_rows: dict[str, int] = field(default_factory=dict)
+    differences: Sequence[Difference] = ()
     seconds: float = 0.0
 
 
@@ -88,11 +92,17 @@ def run_job(options: JobOptions, screen: Screen) -> JobResult:
     started_s = time.monotonic()
     screen.stage(f"loading torch and megatron-core, {len(options.trackers)} trackers: {', '.join(options.trackers)}")
     args = job_arguments(options)
-    result = JobResult(args=args)
+    result = JobResult(args=args, differences=_differences(args))
     with tempfile.TemporaryDirectory(prefix="slime-demo-") as scratch, slime_logging.tracked(args), crew:
         _Driver(args, crew, screen, result, Path(scratch)).run(options.num_rollouts)
         result.seconds = time.monotonic() - started_s
     return result
+
+
+def _differences(args: Namespace) -> Sequence[Difference]:
+    if not args.use_critic:
+        return ()
+    return set_differences(parse_role_file(args, args.megatron_config_path), vars(args))
 
 
 class _Driver:

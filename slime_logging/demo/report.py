@@ -11,11 +11,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from slime_logging.config.diff import Difference
 from slime_logging.demo.job import JobResult
 
 CHART_HEIGHT = 8
@@ -28,9 +30,8 @@ def show_report(result: JobResult, console: Console) -> None:
     console.print(_headline(result))
     if result.course:
         console.print(Padding(chart(result.course), (1, 0, 0, 2), expand=False))
-    differences = _differences(result.args)
-    if differences is not None:
-        console.print(_heading("actor vs critic: what differs"), differences)
+    if result.differences:
+        console.print(_heading("actor vs critic: what differs"), _differences(result.differences))
     console.print(_heading("rows logged"), _rows(result), _heading("where to look"))
     for tracker, place, command in where_to_look(result.args):
         # Soft wrapping keeps each on one line, so that it can be pasted.
@@ -106,10 +107,21 @@ AXES = {
 }
 
 
-def _differences(args: Namespace) -> RenderableType | None:
-    if not getattr(args, "use_critic", False):
-        return None
-    return None
+def _differences(differences: Sequence[Difference]) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("key", "base", "actor", "critic", "why"):
+        table.add_column(heading, overflow="fold", style="dim" if heading in ("base", "why") else "")
+    for each in differences:
+        values = [_value(each.values[role], each.base) for role in ("actor", "critic")]
+        reasons = set(each.sources.values())
+        said = [source if len(reasons) == 1 else f"{role}: {source}" for role, source in each.sources.items()]
+        why = ", ".join(dict.fromkeys(said))
+        table.add_row(each.key, str(each.base), *values, why)
+    return Padding(table, (0, 0, 0, 2), expand=False)
+
+
+def _value(value: object, base: object) -> Text:
+    return Text(str(value), style="bold" if value != base else "")
 
 
 def _wandb_run(run_dir: Path) -> Path:

@@ -62,7 +62,6 @@ _TRAINING: dict[str, Any] = {
     "over_sampling_batch_size": 8,
     "n_samples_per_prompt": 8,
     "num_steps_per_rollout": 2,
-    "num_critic_only_steps": 1,
     "num_rollout": None,
     "num_epoch": 1,
     "start_rollout_id": None,
@@ -104,6 +103,7 @@ def apply_toy_settings(args: Namespace, tensor_parallel_size: int, seed: int) ->
     args.world_size = tensor_parallel_size
     args.actor_num_gpus_per_node = tensor_parallel_size
     if args.use_critic:
+        args.num_critic_only_steps = 1
         args.critic_num_gpus_per_node = tensor_parallel_size
     args.seed = seed
     args.rollout_seed = seed + 1

@@ -3,81 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from slime_logging.backends.base import Readable, Row, RunConfig, RunFacts
+from slime_logging.backends.base import Readable
 from slime_logging.backends.trackio import TrackioBackend
 from slime_logging.backends.wandb import WandbBackend
 from slime_logging.demo.namespace import ppo_namespace
-from slime_logging.record.feed import Feed
-from slime_logging.record.run import RunDirectory, newest_run
-from slime_logging.session import run_facts
+
+from .reading import Run, read_run, run_demo, start_demo
 
 NUM_ROLLOUTS = 6
-COMMAND = [str(Path(sys.executable).with_name("slime-logging"))]
-
-
-@dataclass
-class Run:
-    """A finished demo: what it printed, and what is on disk."""
-
-    output: str
-    directory: RunDirectory
-    facts: RunFacts
-    rows: list[Row]
-    config: RunConfig
-
-    def rows_of(self, process: str) -> list[Row]:
-        """The rows of one process, by the beginning of its journal's name."""
-        return [row for row in self.rows if row.journal.startswith(process)]
-
-
-def environment(directory: Path) -> dict[str, str]:
-    """This process's environment without anything that changes where a run goes."""
-    kept = {k: v for k, v in os.environ.items() if not re.match("WANDB_|TRACKIO_|SLIME_|MLFLOW_|SWANLAB_", k)}
-    return {**kept, "SLIME_LOGGING_DIR": str(directory), "COLUMNS": "120"}
-
-
-def run_demo(directory: Path, *arguments: str) -> Run:
-    """Run a demo to its end and read its run from disk."""
-    done = subprocess.run(
-        [*COMMAND, "demo", *arguments],
-        env=environment(directory),
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return read_run(directory, done.stdout)
-
-
-def read_run(directory: Path, output: str = "") -> Run:
-    """Read the newest run below a directory."""
-    found = newest_run(directory)
-    assert found is not None
-    file = found.read()
-    facts = run_facts(file, found, file.options)
-    feed = Feed(found, lambda _: True, lambda _: 0)
-    feed.discover()
-    rows: list[Row] = []
-    while (batch := feed.take()).rows:
-        rows += batch.rows
-    config = feed.config(file.roles)
-    feed.close()
-    return Run(output=output, directory=found, facts=facts, rows=rows, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_each_process_logged_every_row(run: Run) -> None:
     """Driver a row a rollout; rollout process one more for the evaluation; critic 2 steps a rollout; actor 2 steps
     a rollout but the first, and 2 rows on the rollout's axis."""
-    counts = Counter((row.journal.split("-")[0], row.step_key) for row in run.rows)
+    counts = Counter((row.journal.split("-")[0], row.step_key) for row in run.job_rows)
     assert counts == {
         ("primary", "rollout/step"): NUM_ROLLOUTS,
         ("main", "rollout/step"): NUM_ROLLOUTS,
@@ -206,8 +151,7 @@ def test_wandbs_own_reader_sees_the_run(run: Run) -> None:
 
 def test_a_primary_killed_half_way_leaves_every_row_in_its_journals(tmp_path: Path) -> None:
     """SIGKILL of the driver: each row whose progress was printed before is on disk, and no process is left behind."""
-    command = [*COMMAND, "demo", "ppo", "--rollouts", "40", "--trackers", "wandb"]
-    with subprocess.Popen(command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, text=True) as demo:
+    with start_demo(tmp_path, "ppo", "--rollouts", "40", "--trackers", "wandb") as demo:
         printed = 0
         assert demo.stdout is not None
         for line in demo.stdout:
@@ -218,56 +162,9 @@ def test_a_primary_killed_half_way_leaves_every_row_in_its_journals(tmp_path: Pa
         children = psutil.Process(demo.pid).children(recursive=True)
         demo.send_signal(signal.SIGKILL)
     run = read_run(tmp_path)
-    assert len(run.rows) >= printed > 0
-    assert {row.journal.split("-")[0] for row in run.rows} == {"primary", "main", "actor", "critic"}
+    assert len(run.job_rows) >= printed > 0
+    assert {row.journal.split("-")[0] for row in run.job_rows} == {"primary", "main", "actor", "critic"}
     assert not psutil.wait_procs(children, timeout=20)[1]
-
-
-def test_a_killed_role_ends_the_job_with_a_message_and_its_run_as_failed(tmp_path: Path) -> None:
-    """SIGKILL of the critic: the driver says who died, exits with 1, and records 1 as the run's exit code."""
-    command = [*COMMAND, "demo", "ppo", "--rollouts", "200", "--trackers", "none"]
-    with subprocess.Popen(
-        command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as demo:
-        assert demo.stdout is not None and demo.stderr is not None
-        for line in demo.stdout:
-            if match := re.search(r"critic rank 0 \(pid (\d+)\)", line):
-                critic = int(match[1])
-            if "rollout 1/200" in line:
-                os.kill(critic, signal.SIGKILL)
-                break
-        errors = demo.stderr.read()
-        code = demo.wait(60)
-    assert f"critic rank 0 (pid {critic}) was killed by SIGKILL" in errors
-    assert (code, finish_code(tmp_path)) == (1, 1)
-
-
-def test_ctrl_c_ends_the_job_cleanly(tmp_path: Path) -> None:
-    """SIGINT to the whole group, as a terminal sends it: exit code 130, the run finished, nobody left behind."""
-    command = [*COMMAND, "demo", "ppo", "--rollouts", "200", "--trackers", "none"]
-    with subprocess.Popen(
-        command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as demo:
-        assert demo.stdout is not None
-        for line in demo.stdout:
-            if "rollout 1/200" in line:
-                break
-        children = psutil.Process(demo.pid).children(recursive=True)
-        os.killpg(demo.pid, signal.SIGINT)
-        code = demo.wait(60)
-    assert code == 130
-    assert finish_code(tmp_path) not in (None, 0)
-    assert not psutil.wait_procs(children, timeout=20)[1]
-
-
-def finish_code(directory: Path) -> int | None:
-    """The exit code that the primary's journal ends with."""
-    found = newest_run(directory)
-    assert found is not None
-    [journal] = found.journals.glob("primary-*")
-    records = [json.loads(line) for line in journal.read_bytes().splitlines()]
-    codes = [record["exit_code"] for record in records if record["kind"] == "finish"]
-    return codes[0] if codes else None
 
 
 def test_time_of_rows_is_when_they_were_logged(run: Run) -> None:
