@@ -58,6 +58,14 @@ def is_number(value: Json) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def as_double(value: float) -> float:
+    """The nearest double; an integer beyond them all is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def storable(value: Json) -> Json:
     """The value for a strict JSON store: non-finite floats and integers beyond 64 bits become text."""
     if isinstance(value, str):

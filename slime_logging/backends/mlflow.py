@@ -109,7 +109,7 @@ class MlflowBackend:
             if client is not None:
                 yield from (tuple(point) for point in client.stream("points"))
                 yield from dict.fromkeys(
-                    line for text in client.stream("texts", folder="rows") for line in text.splitlines()
+                    line for text in client.stream("texts", folder="rows") for line in text.split("\n") if line
                 )
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
@@ -144,7 +144,7 @@ class MlflowBackend:
                 self._notices.once(
                     "text", f"{key} and others like it are not numbers: they are in the artifacts, in rows/"
                 )
-            elif not math.isnan(value) and form.number_form(value) != value:
+            elif not math.isnan(form.number_form(value)) and form.number_form(value) != value:
                 self._notices.once("number", f"{key} has a value that is no double, which is stored as the nearest one")
             if form.key_form(key) != key:
                 self._notices.once(

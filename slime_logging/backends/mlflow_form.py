@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 
 from slime_logging.backends.base import Json, Row
-from slime_logging.backends.forms import canonical, clean_text, flatten, storable
+from slime_logging.backends.forms import as_double, canonical, clean_text, flatten, storable
 
 _KEY_CHARACTERS = 250
 _VALUE_CHARACTERS = 6000
@@ -50,10 +50,7 @@ def value_form(value: Json) -> str:
 
 def number_form(value: float) -> float:
     """A double; infinities are the largest ones, which is what MLflow's database makes of them."""
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf if value > 0 else -math.inf
+    number = as_double(value)
     return math.copysign(sys.float_info.max, number) if math.isinf(number) else number
 
 

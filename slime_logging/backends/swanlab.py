@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
-from slime_logging.backends.forms import Notices, as_text, clean_text, flatten, role_diff, storable
+from slime_logging.backends.forms import Notices, as_double, as_text, clean_text, flatten, role_diff, storable
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import MissingBackendError, WillNeverWork
 
@@ -127,10 +127,7 @@ class SwanlabBackend:
     def _number(self, key: str, value: float) -> float:
         if isinstance(value, int) and abs(value) > _EXACT:
             self._notices.once("int", f"{key} and others like it are rounded to a double, being beyond 2**53")
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
+        return as_double(value)
 
     def _opened(self) -> VendorProcess:
         if self._client is None or self._run is None:
@@ -159,14 +156,14 @@ def _id(run: RunFacts) -> str:
 
 def _key(key: str) -> str:
     """A column's name: SwanLab cuts spaces, dots and slashes off both ends, and drops control characters' owners."""
-    name = re.sub(r"[\x00-\x1f\x7f]", "_", key)
-    if name != name.strip(" ./"):
+    name = re.sub(r"[\x00-\x1f\x7f]", lambda found: f"_x{ord(found[0]):02x}_", key)
+    if not name or name != name.strip(" ./"):
         name = f"_{name}_"
     if name.startswith("__swanlab__"):
         name = f"_{name}"
     if len(name) > _KEY_CHARACTERS:
         name = f"{name[: _KEY_CHARACTERS - 9]}-{zlib.crc32(name.encode()):08x}"
-    return name or "_"
+    return f"{name}_" if _AGAIN.search(name) or name.endswith(_TEXT_SUFFIX) else name
 
 
 def _again(key: str) -> str:

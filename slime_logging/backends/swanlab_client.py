@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def _rows(rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
     from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyped, unused-ignore]
     from swanlab.sdk.internal.bus import MetricLogEvent
 
+    _state["run"]._core._store.ensure_flushed()  # what was queued before; its own file buffer waits for 8 KiB
     for step, microseconds, values in rows:
         timestamp = Timestamp()
         timestamp.FromMicroseconds(microseconds)
@@ -90,6 +92,12 @@ def _finish(state: str | None, error: str | None) -> None:
     else:
         run.finish(state=state or "success", error=error)
     _state.clear()
+
+
+def abandon() -> None:
+    """The parent is gone: put what is queued into the run's file."""
+    if _state and _state["run"].mode != "online":
+        _finish(None, None)
 
 
 def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | str]]:
@@ -135,22 +143,15 @@ def _directories(log_dir: str, run_id: str) -> list[Path]:
 
 def _records(directory: Path) -> Iterator[bytes]:
     """The whole records of a run's file; half a one at its end is the mark of a killed writer."""
-    from swanlab.sdk.internal.core_python.store import DataStoreReader
+    from swanlab.sdk.internal.core_python.store import DataStoreError, DataStoreReader
 
     for path in directory.glob("*.swanlab"):
         reader = DataStoreReader()
-        reader.open(path)
-        try:
-            while True:
-                try:
-                    data = reader.scan()
-                except Exception:  # its reader asserts, too
-                    break
-                if data is None:
-                    break
+        # Its reader asserts where a file is cut off; behind that nothing can be found.
+        with suppress(AssertionError, DataStoreError):
+            reader.open(path)
+            while (data := reader.scan()) is not None:
                 yield data
-        finally:
-            reader.close()
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

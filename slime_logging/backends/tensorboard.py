@@ -28,6 +28,7 @@ from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, W
 from slime_logging.backends.forms import (
     JOB,
     Notices,
+    as_double,
     as_text,
     by_role,
     clean_text,
@@ -191,10 +192,11 @@ class TensorboardBackend:
 
     def _single(self, key: str, value: float) -> float:
         """The nearest number in single precision."""
-        if math.isfinite(value) and abs(value) > _SINGLE_MAX:
+        number = as_double(value)
+        if math.isfinite(number) and abs(number) > _SINGLE_MAX:
             self._notices.once("range", f"{key} is beyond the range of TensorBoard's numbers: the largest is kept")
-            return math.copysign(_SINGLE_MAX, value)
-        (single,) = struct.unpack("<f", struct.pack("<f", value))
+            return math.copysign(_SINGLE_MAX, number)
+        (single,) = struct.unpack("<f", struct.pack("<f", number))
         if isinstance(value, int) and single != value:
             self._notices.once("int", f"{key} and others like it are rounded to TensorBoard's 24 bits")
         return float(single)

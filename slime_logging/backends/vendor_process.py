@@ -5,7 +5,8 @@ phone home or wait at exit as they please. In a child with an environment of its
 process, a call that hangs is ended, and the vendor's import costs training nothing.
 
 The child runs `python -m slime_logging.backends.vendor_process MODULE`, where the module has a table `FUNCTIONS` of
-what can be called and `is_passing(error)`. A function that returns an iterator is answered in chunks.
+what can be called, `is_passing(error)`, and where that is useful `abandon()`, for when the parent is gone. A function
+that returns an iterator is answered in chunks.
 
 Policy: the child runs until its input ends or its parent is gone; whatever the vendor prints goes nowhere.
 """
@@ -121,6 +122,9 @@ class _Served:
         self._functions: Any = importlib.import_module(module)
         self._rest: Iterator[Any] = iter(())
 
+    def abandon(self) -> None:
+        getattr(self._functions, "abandon", lambda: None)()
+
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
             if request["function"]:
@@ -134,9 +138,8 @@ class _Served:
             return {"error": text, "is_passing": isinstance(error, OSError) or self._functions.is_passing(error)}
 
 
-def _serve(module: str, requests: TextIO, answers: TextIO) -> None:
+def _serve(served: _Served, requests: TextIO, answers: TextIO) -> None:
     parent = os.getppid()
-    served = _Served(module)
     while os.getppid() == parent:
         # A forked relative of the parent can hold the pipe open for ever: the parent's death shows in getppid only.
         if not select.select([requests], [], [], _ORPHAN_CHECK_S)[0]:
@@ -155,8 +158,10 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
+    served = _Served(sys.argv[1])
     with contextlib.suppress(BrokenPipeError):  # the parent is gone: nobody is left to tell
-        _serve(sys.argv[1], requests, answers)
+        _serve(served, requests, answers)
+    served.abandon()
     # The vendor's exit handlers could wait for its servers; what had to be confirmed was.
     os._exit(0)
 
