@@ -15,6 +15,7 @@ from slime_logging.config.redact import Redactor
 from slime_logging.config.serialize import metric_to_json
 from slime_logging.record.entries import Opening, encode, split_nonfinite
 from slime_logging.record.journal import Journal, JournalBroken
+from slime_logging.record.media import MediaStore
 from slime_logging.record.run import RunDirectory, now_s
 
 logger = logging.getLogger("slime_logging")
@@ -52,6 +53,8 @@ class Recorder:
         self._is_broken = False
         self._num_refused = 0
         self._num_direct = 0
+        self._has_warned = False
+        self._media = MediaStore(directory.path, opening.journal)
         self._names: dict[str, str] = {}
         self.journal = Journal(directory.journals, opening.journal)
         self.journal.append(encode("open", opening.to_body()))
@@ -148,11 +151,25 @@ class Recorder:
         return name
 
     def _metric(self, name: str, value: object) -> Json:
-        plain = metric_to_json(value)
+        plain = self._media_or_json(name, value)
         if type(plain) is int and not _SMALLEST_INT <= plain <= _LARGEST_INT:
             return str(plain)
         if isinstance(plain, (str, list, dict)):
             return next(iter(self._redactor.row({name: plain}).values()))
+        return plain
+
+    def _media_or_json(self, name: str, value: object) -> Json:
+        try:
+            media = self._media.plain(value)
+        except Exception as error:  # the object's own code, or a disk that is full: training goes on
+            media = None
+            logger.debug("slime_logging: %s: %s", name, type(error).__name__)
+        if media is not None:
+            return media
+        plain = metric_to_json(value)
+        if isinstance(plain, str) and not isinstance(value, str) and not self._has_warned:
+            self._has_warned = True
+            logger.warning("slime_logging: %s is a %s, which no tracker can chart; it is logged as text", name, type(value).__name__)
         return plain
 
 

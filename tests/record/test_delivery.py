@@ -175,15 +175,11 @@ def test_after_a_crash_the_tracker_is_asked_before_anything_is_sent_again(plan, 
     plan.is_durable = False
     j = journal(run)
     add_rows(j, 10)
-    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="killed"))
-    delivery.start()
-    while len(steps()) < 10:
-        time.sleep(0.01)
-    (cursor,) = read_cursors(run)
-    assert not cursor.is_closed  # and here the process is killed: nobody closes it
+    killed = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="killed"))
+    killed._pass_on()
+    killed._save_cursor(now=True)  # and here its process is killed: nobody closes it
+    assert [cursor.is_closed for cursor in read_cursors(run)] == [False]
     add_rows(j, 5, first=10)
-    delivery._is_mine = lambda opening: False
-    delivery._feed.close()
     assert deliver(run, "next").is_complete
     assert sorted(steps()) == list(range(15))
     assert len(steps()) == 15
