@@ -108,6 +108,8 @@ class VendorProcess:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
+            self._child.kill()
+            self._child.wait()
             raise TryAgain(f"{self._name}: its process ended during {function!r}, or did not answer in time")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:

@@ -52,7 +52,12 @@ def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowSe
     server.stop()
 
 
-@pytest.fixture(scope="session", params=TRACKERS)
+def _params() -> list[Any]:
+    """Tests of one tracker stay in one worker, where they share what is costly: a server, and a run delivered once."""
+    return [pytest.param(name, marks=pytest.mark.xdist_group(f"backends-{name}")) for name in TRACKERS]
+
+
+@pytest.fixture(scope="session", params=_params())
 def tracker(request: pytest.FixtureRequest) -> Iterator[Tracker]:
     """Each tracker in turn, with an environment that points at none."""
     options: dict[str, Any] = {"wandb_mode": "offline", "swanlab_mode": "offline"}
