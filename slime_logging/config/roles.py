@@ -14,15 +14,14 @@ from argparse import Namespace
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from slime_logging.config.documents import Documents
 from slime_logging.config.entries import RoleEntry, entries_of
 from slime_logging.config.options import Option, OptionTable
 from slime_logging.config.problems import Problem, message, shown
-from slime_logging.config.resolution import Override, Resolution, same
+from slime_logging.config.resolution import Override, Resolution
 from slime_logging.config.role_file import Unreadable
-from slime_logging.config.rules import TOPOLOGY
+from slime_logging.config.rules import topology_differences
 from slime_logging.config.targets import as_yaml
 from slime_logging.errors import RoleConfigError
 
@@ -138,14 +137,9 @@ def _topology_problems(work: Sequence[Resolution]) -> list[Problem]:
         Problem(
             line=0,
             column=0,
-            text=", ".join(f"{one.role}: {as_yaml(_value(one, key))}" for one in work),
+            text=", ".join(f"{role}: {as_yaml(value)}" for role, value in values.items()),
             reason=f"`{key}` is parallel topology and differs between the roles",
             fix="set it on the command line, for all roles, and take it out of the role file",
         )
-        for key in TOPOLOGY
-        if any(not same(_value(one, key), _value(work[0], key)) for one in work)
+        for key, values in topology_differences({one.role: vars(one.args) for one in work}).items()
     ]
-
-
-def _value(resolution: Resolution, key: str) -> Any:
-    return getattr(resolution.args, key, None)

@@ -89,3 +89,14 @@ def rejection(name: str) -> str | None:
     if reason is not None:
         return reason
     return next((reason for prefix, reason in REJECTED_PREFIXES.items() if name.startswith(prefix)), None)
+
+
+def topology_differences(roles: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The topology that is not the same in all roles: key -> role -> value. `roles` are the resolved arguments."""
+    found = {}
+    for key in TOPOLOGY:
+        values = {role: arguments.get(key) for role, arguments in roles.items()}
+        first, *others = values.values()
+        if any(other != first for other in others):
+            found[key] = values
+    return found
