@@ -11,8 +11,10 @@ import base64
 import html
 import json
 import re
+import threading
 import urllib.parse
 from collections.abc import Callable
+from typing import TypeAlias
 
 from slime_logging.config.marks import MARK
 from slime_logging.config.secret_names import word_set
@@ -28,7 +30,10 @@ LINE_CHARS = 16
 MAX_CHARS = 65_536
 """The longest text that is learned; a private key of 16,384 bits has 13,000."""
 
-MAX_NOTICED = 500
+MAX_FRESH_FORMS = 400
+"""Forms (about 20 a secret) that are searched for apart from the others, because compiling all of them again takes
+longer."""
+MAX_NOTICED = 200
 """Secrets learned in passing, from values and texts that were hidden by name or form; so that a long job stays
 bounded."""
 
@@ -47,15 +52,21 @@ EVERYDAY = word_set(
 """Values that people write where no key is needed; compared in lower case."""
 
 
+_Patterns: TypeAlias = tuple[re.Pattern[str], ...]
+
+
 class KnownSecrets:
     """A growing set of secret texts, each with the name it is shown by."""
-
-    __slots__ = ("_names", "_patterns", "_plain")
 
     def __init__(self) -> None:
         self._plain: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        self._patterns: tuple[re.Pattern[str] | None, re.Pattern[str] | None] | None = None
+        self._fresh: list[str] = []
+        self._num_noticed = 0
+        self._patterns: tuple[_Patterns, _Patterns] = ((), ())
+        self._is_stale = False
+        self._is_settled = True
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._plain)
@@ -74,18 +85,27 @@ class KnownSecrets:
         text = text.strip()
         if text in self._plain or text in ordinary or not is_learnable(text):
             return False
-        self._plain[text] = name
-        for form in encoded_forms(text):
-            self._names.setdefault(form, name)
-        self._patterns = None
+        forms = encoded_forms(text)
+        with self._lock:
+            # A longer secret must be found before one inside of it. The fresh ones are looked for first, so one that is
+            # inside of an older one has to be settled together with it.
+            if len(self._fresh) >= MAX_FRESH_FORMS or any(text in known for known in self._plain):
+                self._is_settled = False
+            self._fresh += forms
+            self._plain[text] = name
+            for form in forms:
+                self._names.setdefault(form, name)
+            self._is_stale = True
         return True
 
     def notice(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
-        """As `learn`, for what was hidden in running text or inside of a secret's mapping: plain words and addresses
-        are passed over."""
-        if len(self._plain) >= MAX_NOTICED or _WORDS.fullmatch(text.strip()) or "://" in text:
+        """As `learn`, for what was hidden in passing: plain words and addresses are passed over, and the number is
+        bounded."""
+        if self._num_noticed >= MAX_NOTICED or _WORDS.fullmatch(text.strip()) or "://" in text:
             return False
-        return self.learn(name, text, ordinary)
+        is_new = self.learn(name, text, ordinary)
+        self._num_noticed += is_new
+        return is_new
 
     def is_known(self, text: str) -> bool:
         """Whether the whole text is a known secret."""
@@ -95,17 +115,33 @@ class KnownSecrets:
         """The text with every known secret, plain or encoded, replaced by `shown(name)`; marks are left alone."""
         if not self._plain:
             return text
-        if self._patterns is None:
-            self._patterns = self._compiled()
-        for pattern in self._patterns:
-            if pattern is None or not pattern.search(text):
-                continue
-            if "<hidden: " in text:
-                pattern = re.compile(f"(?P<mark>{MARK.pattern})|{pattern.pattern}")
-                text = pattern.sub(lambda m: m.group() if m.lastgroup else shown(self._names[m.group()]), text)
-            else:
-                text = pattern.sub(lambda m: shown(self._names[m.group()]), text)
+        if self._is_stale:
+            self._compile()
+        for patterns in self._patterns:
+            for pattern in patterns:
+                if pattern.search(text):
+                    text = self._replaced(text, pattern, shown)
         return text
+
+    def _replaced(self, text: str, pattern: re.Pattern[str], shown: Callable[[str], str]) -> str:
+        pieces: list[str] = []
+        done = 0
+        for mark in MARK.finditer(text):
+            pieces += [pattern.sub(lambda m: shown(self._names[m.group()]), text[done : mark.start()]), mark.group()]
+            done = mark.end()
+        return "".join([*pieces, pattern.sub(lambda m: shown(self._names[m.group()]), text[done:])])
+
+    def _compile(self) -> None:
+        """Compile the fresh forms, and the settled ones only where those changed: learning one more secret stays
+        cheap."""
+        with self._lock:
+            settled = self._patterns[1]
+            if not self._is_settled:
+                settled = _patterns_of(list(self._names))
+                self._fresh = []
+            self._patterns = (_patterns_of(self._fresh), settled)
+            self._is_settled = True
+            self._is_stale = False
 
     def cut_off(self, text: str) -> tuple[int, str] | None:
         """Where a known secret begins that the end of the text cuts off, and its name; None if there is none."""
@@ -118,13 +154,12 @@ class KnownSecrets:
                     break
         return best
 
-    def _compiled(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
-        anywhere = _any_of([form for form in list(self._names) if not _stands_alone(form)])
-        alone = _any_of([form for form in list(self._names) if _stands_alone(form)])
-        return (
-            re.compile(anywhere) if anywhere else None,
-            re.compile(rf"(?<!\w)(?:{alone})(?!\w)") if alone else None,
-        )
+
+def _patterns_of(forms: list[str]) -> _Patterns:
+    anywhere = _any_of([form for form in forms if not _stands_alone(form)])
+    alone = _any_of([form for form in forms if _stands_alone(form)])
+    found = [re.compile(anywhere)] if anywhere else []
+    return (*found, re.compile(rf"(?<!\w)(?:{alone})(?!\w)")) if alone else tuple(found)
 
 
 def _stands_alone(form: str) -> bool:

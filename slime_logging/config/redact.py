@@ -21,7 +21,7 @@ import orjson
 
 from slime_logging.backends.base import Json
 from slime_logging.config import marks, secret_names
-from slime_logging.config.known_secrets import MAX_NOTICED, KnownSecrets
+from slime_logging.config.known_secrets import KnownSecrets
 from slime_logging.config.marks import MARK
 from slime_logging.config.name_rules import NameRules
 from slime_logging.config.safe_text import escape_terminal, safe_exception_text
@@ -222,7 +222,7 @@ class Redactor:
         return self.text(value)
 
     def _hidden_value(self, name: str, text: str, *, is_own: bool) -> str:
-        if is_own and len(self._known) < MAX_NOTICED:
+        if is_own and self._is_learning:
             self.learn(name, text)
         else:
             self._notice(name, text)

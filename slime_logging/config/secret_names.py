@@ -180,6 +180,8 @@ def _judge_words(words: list[str]) -> Verdict:
     if not words:
         return Verdict.SHOWN
     last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if [before, last] == ["webhook", "url"]:
+        return Verdict.HIDDEN  # whoever has the address can post
     if last in ABOUT:
         return Verdict.SHOWN
     if last in ("keys", "tokens", "key", "token") and before in HARMLESS_BEFORE and not _is_plainly_secret(words[:-1]):
@@ -200,7 +202,7 @@ def _judge_last(words: list[str], last: str, before: str) -> Verdict:
         if before in PASS_BEFORE or (last == "pwd" and before and before != "old"):
             return Verdict.HIDDEN
         return Verdict.IF_RANDOM if not before or last == "pwd" else Verdict.SHOWN
-    if last in _ALONE or "".join(words[-2:]) in ("basicauth", "connectionstring", "webhookurl", "proxyauth"):
+    if last in _ALONE or "".join(words[-2:]) in ("basicauth", "connectionstring", "proxyauth"):
         return Verdict.HIDDEN if before or last in ("authorization", "cookie", "webhook") else Verdict.IN_DATA
     if last in _SIGNATURES:
         return Verdict.HIDDEN if "amz" in words or "goog" in words else Verdict.IF_RANDOM

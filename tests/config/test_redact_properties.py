@@ -1,4 +1,5 @@
-"""Properties of redaction over generated configurations: every secret gone, nothing else changed, and once is enough."""
+"""Properties of redaction over generated configurations: every secret gone, nothing else changed, and once is
+enough."""
 
 from __future__ import annotations
 
