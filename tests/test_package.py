@@ -1,0 +1,120 @@
+"""The package as a whole: what it exports, what importing it loads, and which way its imports point."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slime_logging
+
+ROOT = Path(slime_logging.__file__).parent
+VENDORS = {"wandb", "torch", "ray", "megatron", "mlflow", "swanlab", "trackio", "tensorboard", "tensorboardX", "numpy"}
+
+MAY_IMPORT = {
+    "errors": set(),
+    "_version": set(),
+    "settings": {"errors"},
+    "backends": {"errors", "backends"},
+    "config": {"errors", "backends", "config"},
+    "record": {"errors", "backends", "config", "record"},
+    "session": {"errors", "backends", "config", "record", "settings"},
+    "tracking": {"record", "session", "settings"},
+    "slime": {"backends", "config", "settings", "tracking"},
+    "demo": {"", "config", "cli", "demo"},
+    "cli": {"", "errors", "backends", "config", "record", "session", "settings", "demo", "cli", "tracking"},
+}
+"""Which rooms a room may import; everything not listed is an arrow the wrong way."""
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def imports(path: Path, *, top_only: bool) -> set[str]:
+    """Absolute names of the modules that a file imports; with `top_only` at import time, outside of functions."""
+    tree = ast.parse(path.read_text())
+    nodes = list(_import_time(tree)) if top_only else list(ast.walk(tree))
+    package = ("slime_logging", *path.relative_to(ROOT).parts[:-1])
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            prefix = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {prefix} if node.module else {f"{prefix}.{alias.name}" for alias in node.names}
+    return names
+
+
+def _import_time(tree: ast.AST):
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from _import_time(node)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if room == "__init__":
+        return
+    for name in imports(path, top_only=False):
+        if name == "slime_logging" or name.startswith("slime_logging."):
+            other = name.split(".")[1] if "." in name else ""
+            assert other in MAY_IMPORT[room], f"{path}: {name}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_vendors_are_imported_inside_the_function_that_opens_them(path):
+    if "demo" in path.parts:
+        return
+    loaded = {name.split(".")[0] for name in imports(path, top_only=True)}
+    assert not loaded & VENDORS
+
+
+def test_importing_the_package_loads_no_vendor_and_no_terminal_library():
+    code = "import sys, slime_logging, slime_logging.tracking; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = set(ast.literal_eval(subprocess.check_output([sys.executable, "-c", code], text=True)))
+    assert not loaded & (VENDORS | {"rich", "typer", "ruamel", "jinja2", "psutil"})
+
+
+def test_the_public_names_are_these():
+    assert all(hasattr(slime_logging, name) for name in slime_logging.__all__)
+    assert {
+        "init_tracking",
+        "log",
+        "log_config",
+        "finish_tracking",
+        "init_wandb_primary",
+        "init_wandb_secondary",
+        "parse_megatron_role_args",
+        "add_tracking_arguments",
+        "tracked",
+        "RoleConfigError",
+    } <= set(slime_logging.__all__)
+
+
+def test_every_public_name_is_documented():
+    for name in slime_logging.__all__:
+        if name != "__version__":
+            assert (getattr(slime_logging, name).__doc__ or "").strip(), name
+
+
+def test_the_marker_for_type_checkers_is_shipped():
+    assert (ROOT / "py.typed").exists()
+
+
+def test_the_tracker_table_and_the_switches_agree():
+    from slime_logging.backends import BACKENDS, PACKAGES, new_backend
+    from slime_logging.settings import TRACKERS
+
+    assert set(BACKENDS) == set(TRACKERS)
+    assert set(PACKAGES) == set(TRACKERS) - {"memory"}
+    assert {name: new_backend(name).name for name in BACKENDS} == {name: name for name in BACKENDS}
