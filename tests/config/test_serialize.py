@@ -340,7 +340,7 @@ anything = st.recursive(
     | st.decimals()
     | st.dates()
     | st.sampled_from(
-        [torch.float16, torch.zeros(2), Colour.RED, len, Bare(), Broken(), np.float32(1), Path("a"), math]
+        [torch.float16, torch.zeros(2), Colour.RED, len, Bare(), BrokenMapping(a=1), np.float32(1), Path("a"), math]
     ),
     lambda inner: (
         st.lists(inner, max_size=4)
