@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, storable
@@ -76,7 +77,7 @@ class TrackioBackend:
             batch["metrics_list"].append(self._metrics(row))
             batch["steps"].append(_step(row))
             batch["timestamps"].append(_timestamp(row.time_s))
-            batch["log_ids"].append(f"{held.run_id}/{row.row_id}")
+            batch["log_ids"].append(f"{_mark(held)}{row.row_id}")
         self._log(list(batches.values()))
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
@@ -100,7 +101,7 @@ class TrackioBackend:
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         """The rows in the database, in the order stored."""
-        prefix = f"{run.run_id}/"
+        prefix = _mark(run)
         with _reading(run) as store:
             for log_id, run_id, step, timestamp, metrics in store.stream("rows", project=run.project, prefix=prefix):
                 row_id = log_id.removeprefix(prefix)
@@ -116,7 +117,7 @@ class TrackioBackend:
         found: dict[str, Json] = {}
         with _reading(run) as store:
             for run_id, held in store.stream("configs", project=run.project):
-                if run_id == run.run_id or run_id.startswith(f"{run.run_id}-"):
+                if run_id.startswith(_mark(run)):
                     role = _role(run, run_id)
                     found |= {f"{role}: {k}": v for k, v in held.items() if k[:1] != "_" and k != _STATE_KEY}
         return found
@@ -171,7 +172,7 @@ def _batch(run: RunFacts, role: str) -> dict[str, Any]:
     return {
         "project": run.project,
         "run": f"{run.name}-{role}" if role else run.name,
-        "run_id": f"{run.run_id}-{role}" if role else run.run_id,
+        "run_id": f"{_mark(run)}{role}",
         "metrics_list": [],
         "steps": [],
         "timestamps": [],
@@ -189,7 +190,7 @@ def _config_batch(run: RunFacts, role: str, values: Mapping[str, Json]) -> dict[
         "metrics_list": [{}],
         "steps": [0],
         "timestamps": [_timestamp(run.created_s)],
-        "log_ids": [f"{run.run_id}/config:{role}"],
+        "log_ids": [f"{_mark(run)}config:{role}"],
         "config": {**values, **own},
     }
 
@@ -204,7 +205,12 @@ def _timestamp(time_s: float) -> str:
 
 
 def _role(run: RunFacts, run_id: str) -> str:
-    return run_id.removeprefix(run.run_id).removeprefix("-")
+    return run_id.removeprefix(_mark(run))
+
+
+def _mark(run: RunFacts) -> str:
+    """How the ids of the job's runs and rows begin, and nobody else's."""
+    return f"{quote(run.run_id, safe='')}/"
 
 
 def _start(run: RunFacts) -> VendorProcess:

@@ -1,0 +1,177 @@
+"""Trackio, read with its own storage: what its pages will show."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from slime_logging.backends.base import RunConfig, RunFacts, Writer
+from slime_logging.backends.trackio import TrackioBackend
+from slime_logging.errors import TryAgain, WillNeverWork
+from tests.backends import scenario
+
+CONFIG = RunConfig(
+    values={"lr": 1e-6, "critic/lr": 5e-6, "overrides/critic/lr": {"base": 1e-6, "value": 5e-6}},
+    roles={"actor": {"lr": 1e-6, "_hidden": 1}, "critic": {"lr": 5e-6}},
+)
+ROWS = [
+    scenario.row(1, {"train/loss": 0.5, "step": 9}),
+    scenario.row(2, {"train/critic-loss": 2.0}, role="critic", step=7),
+    scenario.row(3, {"rollout/reward": 1.0}, role=None, step_key="rollout/step", step=2.5),
+]
+
+
+def facts(directory: Path, **changes: Any) -> RunFacts:
+    given = {
+        "run_id": "r1",
+        "project": "proj",
+        "name": "job",
+        "group": None,
+        "directory": directory,
+        "created_s": scenario.START_S,
+    }
+    return RunFacts(**given | {"axes": {}, "roles": ("actor", "critic")} | changes)
+
+
+def deliver(run: RunFacts, exit_code: int | None = 0) -> None:
+    backend = TrackioBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.set_config(CONFIG)
+    backend.write(ROWS)
+    backend.close(exit_code, 30.0)
+
+
+def ask(directory: Path, expressions: dict[str, str]) -> dict[str, Any]:
+    """The values of expressions in a process in which Trackio keeps its files in `directory`."""
+    pairs = ", ".join(f"{name!r}: {expression}" for name, expression in expressions.items())
+    code = (
+        "import orjson, sys; from trackio.sqlite_storage import SQLiteStorage as S;"
+        f"sys.stdout.buffer.write(orjson.dumps({{{pairs}}}))"
+    )
+    environment = os.environ | {"TRACKIO_DIR": str(directory)}
+    shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    return dict(orjson.loads(shown.stdout))
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What Trackio's storage says of three jobs, one of them delivered twice."""
+    directory = tmp_path_factory.mktemp("trackio")
+    before = dict(os.environ)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRACKIO_DIR", str(directory))
+        for name, exit_code in (("job", None), ("job", 0), ("failed", 3), ("stopped", None)):
+            deliver(facts(directory, name=name, run_id=name), exit_code)
+        reader = TrackioBackend()
+        points = len(list(reader.read_points(facts(directory, run_id="job"))))
+    assert dict(os.environ) == before
+    expressions = {"runs": "S.get_run_records('proj')"}
+    for run in ("job", "job-actor", "job-critic", "failed-actor", "stopped-actor"):
+        expressions[f"{run} config"] = f"S.get_run_config('proj', {run!r})"
+        expressions[f"{run} rows"] = f"S.get_logs('proj', {run!r})"
+    return ask(directory, expressions) | {"points": points}
+
+
+def test_each_role_has_a_run(shown: dict[str, Any]) -> None:
+    """Actor, critic and the job itself are three runs of the project."""
+    names = sorted(run["name"] for run in shown["runs"] if run["name"].startswith("job"))
+    assert names == ["job", "job-actor", "job-critic"]
+
+
+def test_configuration_is_unprefixed_and_grouped(shown: dict[str, Any]) -> None:
+    """The comparer puts the roles' own keys side by side, in the group of the job."""
+    critic = shown["job-critic config"]
+    assert (critic["lr"], critic["_Group"], critic["run_state"]) == (5e-6, "job", "finished")
+
+
+def test_what_belongs_to_no_role_is_the_jobs(shown: dict[str, Any]) -> None:
+    """Overrides are in the run that is named like the job."""
+    assert shown["job config"]["overrides/critic/lr"] == {"base": 1e-6, "value": 5e-6}
+
+
+def test_row_is_in_its_roles_run_with_its_step_and_time(shown: dict[str, Any]) -> None:
+    """The step is Trackio's own, the step key is there too, and the time is the row's."""
+    last = shown["job-critic rows"][-1]
+    assert (last["step"], last["train/step"], last["train/critic-loss"]) == (7, 7, 2.0)
+    assert last["timestamp"] == "2026-09-21T14:13:20.501000+00:00"
+
+
+def test_reserved_metric_is_kept_under_another_name(shown: dict[str, Any]) -> None:
+    """A metric called like one of Trackio's own columns is stored as Trackio's client would."""
+    assert shown["job-actor rows"][-1]["__step"] == 9
+
+
+def test_fractional_step_is_kept_under_its_key(shown: dict[str, Any]) -> None:
+    """Trackio's steps are whole; the exact one is in the row."""
+    last = shown["job rows"][-1]
+    assert (last["step"], last["rollout/step"]) == (2, 2.5)
+
+
+def test_row_delivered_twice_is_held_once(shown: dict[str, Any]) -> None:
+    """Trackio knows rows by their ids."""
+    assert shown["points"] == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("job", "state"), [("job", "finished"), ("failed", "failed (exit code 3)"), ("stopped", "running")]
+)
+def test_final_state(shown: dict[str, Any], job: str, state: str) -> None:
+    """How the job ended is in the configuration; a writer that only stops leaves the run running."""
+    assert shown[f"{job}-actor config"]["run_state"] == state
+
+
+def test_files_are_in_the_runs_directory(tmp_path: Path) -> None:
+    """Without TRACKIO_DIR the run's directory has everything."""
+    deliver(facts(tmp_path))
+    assert (tmp_path / "trackio" / "proj.db").exists()
+
+
+def test_two_jobs_in_one_directory_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs whose ids start alike are not mixed up when read back."""
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
+    for run_id in ("r1", "r1_x", "r1/x"):
+        deliver(facts(tmp_path, run_id=run_id))
+    assert len(list(TrackioBackend().read_points(facts(tmp_path, run_id="r1")))) == len(ROWS)
+
+
+def test_server_variable_is_told_to_be_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trackio's server would stamp rows with its own time; the warning says how to get the run there."""
+    monkeypatch.setenv("TRACKIO_SERVER_URL", "http://127.0.0.1:1/?write_token=secret")
+    with caplog.at_level(logging.WARNING, logger="slime_logging"):
+        deliver(facts(tmp_path))
+    assert "trackio sync --project proj" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_project_name_that_trackio_refuses(tmp_path: Path) -> None:
+    """A refusal is for good, and says why."""
+    with pytest.raises(WillNeverWork, match="registry"):
+        TrackioBackend().open(facts(tmp_path, project="registry-x"), Writer(label="primary"))
+
+
+def test_unusable_directory_is_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file where the directory should be, as a full or missing disk, may be mended."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "file"))
+    with pytest.raises(TryAgain):
+        TrackioBackend().open(facts(tmp_path), Writer(label="primary"))
+
+
+def test_dead_storage_process_is_replaced(tmp_path: Path) -> None:
+    """After its process died, the next call starts another one."""
+    run, backend = facts(tmp_path), TrackioBackend()
+    backend.open(run, Writer(label="primary"))
+    backend._store._child.kill()
+    backend._store._child.wait()
+    backend.write(ROWS)
+    backend.close(0, 30.0)
+    assert len(list(backend.read_points(run))) == len(ROWS)
