@@ -67,10 +67,12 @@ class TensorboardBackend:
         if importlib.util.find_spec("tensorboard") is None:
             raise MissingBackendError("tensorboard", "tensorboard")
         try:
-            _place(run).mkdir(parents=True, exist_ok=True)
-            link = run.directory / "tensorboard"
-            if _place(run) != link and not link.exists():
-                link.symlink_to(_place(run), target_is_directory=True)
+            place, link = _place(run), run.directory / "tensorboard"
+            place.mkdir(parents=True, exist_ok=True)
+            if not link.exists():
+                link.unlink(missing_ok=True)  # it can lead to where nothing is any more
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(place, target_is_directory=True)
         except OSError as error:
             raise TryAgain(f"tensorboard: cannot create {_place(run)}: {error}") from error
         self._run = run
@@ -231,7 +233,7 @@ def _directory(role: str | None) -> str:
 
 def _mark(run: RunFacts) -> str:
     """What tells the run's files from those of other runs in one directory."""
-    return quote(run.run_id, safe=_SAFE)
+    return quote(run.run_id, safe="").replace(".", "%2E")
 
 
 def _file_name(run: RunFacts) -> str:
