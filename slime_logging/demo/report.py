@@ -6,18 +6,19 @@ Policy: pure: a result becomes something to print. Each command is one that a pe
 from __future__ import annotations
 
 import itertools
+import os
 import shlex
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from slime_logging.config.diff import Difference
+from slime_logging.cli.tables import differences_table
 from slime_logging.demo.job import JobResult
 
 CHART_HEIGHT = 8
@@ -31,7 +32,8 @@ def show_report(result: JobResult, console: Console) -> None:
     if result.course:
         console.print(Padding(chart(result.course), (1, 0, 0, 2), expand=False))
     if result.differences:
-        console.print(_heading("actor vs critic: what differs"), _differences(result.differences))
+        console.print()
+        console.print(differences_table(result.differences, ("actor", "critic"), "actor vs critic: what differs"))
     console.print(_heading("rows logged"), _rows(result), _heading("where to look"))
     for tracker, place, command in where_to_look(result.args):
         # Soft wrapping keeps each on one line, so that it can be pasted.
@@ -55,22 +57,21 @@ def chart(values: Sequence[float]) -> Text:
 def where_to_look(args: Namespace) -> list[tuple[str, Path, str]]:
     """Return for each tracker that is on its name, its data's place, and the command that shows them."""
     run_dir = _short(Path(args.tracking_run_dir))
-    places = [("journals", run_dir / "journals", f"slime-logging show {_quoted(run_dir)}")]
+    places = [("journals", run_dir / "journals", f"{_bin()}slime-logging show {_quoted(run_dir)}")]
     for tracker, (folder, command) in SHOW.items():
         if getattr(args, f"use_{tracker}", False):
             place = _wandb_run(run_dir) if tracker == "wandb" else run_dir / folder
-            places.append(
-                (tracker, place, command.format(place=_quoted(place), project=shlex.quote(args.wandb_project)))
-            )
+            filled = command.format(place=_quoted(place), project=shlex.quote(args.wandb_project), bin=_bin())
+            places.append((tracker, place, filled))
     return places
 
 
 SHOW: dict[str, tuple[str, str]] = {
-    "wandb": ("wandb", "wandb leet run {place}"),
-    "trackio": ("trackio", "TRACKIO_DIR={place} trackio show --project {project}"),
-    "tensorboard": ("tensorboard", "tensorboard --logdir {place}"),
-    "mlflow": ("mlflow", "mlflow ui --backend-store-uri sqlite:///{place}/mlflow.db"),
-    "swanlab": ("swanlab", "swanlab sync {place}"),
+    "wandb": ("wandb", "{bin}wandb leet run {place}"),
+    "trackio": ("trackio", "TRACKIO_DIR={place} {bin}trackio show --project {project}"),
+    "tensorboard": ("tensorboard", "{bin}tensorboard --logdir {place}"),
+    "mlflow": ("mlflow", "{bin}mlflow ui --backend-store-uri sqlite:///{place}/mlflow.db"),
+    "swanlab": ("swanlab", "{bin}swanlab sync {place}/run-*"),
 }
 """Tracker -> the folder of its data in the run's directory, and the command that shows them."""
 
@@ -107,23 +108,6 @@ AXES = {
 }
 
 
-def _differences(differences: Sequence[Difference]) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in ("key", "base", "actor", "critic", "why"):
-        table.add_column(heading, overflow="fold", style="dim" if heading in ("base", "why") else "")
-    for each in differences:
-        values = [_value(each.values[role], each.base) for role in ("actor", "critic")]
-        reasons = set(each.sources.values())
-        said = [source if len(reasons) == 1 else f"{role}: {source}" for role, source in each.sources.items()]
-        why = ", ".join(dict.fromkeys(said))
-        table.add_row(each.key, str(each.base), *values, why)
-    return Padding(table, (0, 0, 0, 2), expand=False)
-
-
-def _value(value: object, base: object) -> Text:
-    return Text(str(value), style="bold" if value != base else "")
-
-
 def _wandb_run(run_dir: Path) -> Path:
     found = sorted((run_dir / "wandb").glob("*run-*/*.wandb"))
     return found[0].parent if found else run_dir / "wandb"
@@ -133,6 +117,12 @@ def _short(path: Path) -> Path:
     """The path as seen from the working directory, where it lies below it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _bin() -> str:
+    """What to write before a command: nothing where the shell finds it, else the environment's directory."""
+    is_found = sys.prefix == sys.base_prefix or "VIRTUAL_ENV" in os.environ
+    return "" if is_found else f"{_quoted(_short(Path(sys.executable).absolute().parent))}/"
 
 
 def _quoted(path: Path) -> str:

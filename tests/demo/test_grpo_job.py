@@ -8,6 +8,8 @@ import pytest
 
 from .reading import Run, run_demo
 
+pytestmark = pytest.mark.xdist_group("demo-grpo")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:

@@ -13,6 +13,8 @@ from slime_logging.demo.job import JobOptions, job_arguments
 from slime_logging.demo.rollout import RolloutManager
 from slime_logging.demo.worker import Worker
 
+pytestmark = pytest.mark.xdist_group("demo-learner")
+
 PRELOAD = ["slime_logging.demo.preload"]
 
 

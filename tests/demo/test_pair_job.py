@@ -16,6 +16,8 @@ from slime_logging.backends.wandb import WandbBackend
 
 from .reading import Run, finish_code, run_demo, start_demo
 
+pytestmark = pytest.mark.xdist_group("demo-pair")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:

@@ -22,6 +22,8 @@ from slime_logging.demo.namespace import ppo_namespace
 
 from .reading import Run, read_run, run_demo, start_demo
 
+pytestmark = pytest.mark.xdist_group("demo-ppo")
+
 NUM_ROLLOUTS = 6
 
 
