@@ -137,12 +137,16 @@ class Redactor:
         return known
 
     def text(self, s: str) -> str:
-        """A text with every secret hidden: by the names in it, by value, by form."""
-        for _ in range(_PASSES):
-            out = self._text_once(s)
-            if out == s:
-                break
-            s = out
+        """A text with every secret hidden: by the names in it, by value, by form. What cannot be looked through is
+        hidden whole."""
+        try:
+            for _ in range(_PASSES):
+                out = self._text_once(s)
+                if out == s:
+                    return s
+                s = out
+        except (RecursionError, MemoryError):
+            return self._shown("text")
         return s
 
     def _text_once(self, s: str) -> str:

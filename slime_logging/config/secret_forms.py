@@ -48,7 +48,7 @@ FORMS: tuple[Form, ...] = (
     Form("hugging face token", "hf_oauth_", _START + r"hf_oauth_[\w.-]{16,}", "huggingface.co/docs/hub/oauth"),
     Form("hugging face token", "api_org_", _START + r"api_org_[A-Za-z]{20,}", _GITLEAKS),
     Form("api key", "sk-",
-         _START + r"sk-(?=[\w-]*\d|[\w-]*[a-z][A-Z]|[\w-]{32})[A-Za-z0-9][\w-]{15,}", "OpenAI, Anthropic, DeepSeek, OpenRouter; " + _GITLEAKS),
+         _START + r"sk-(?=[\w-]*\d|[\w-]*[a-z][A-Z]|[\w-]{32})[A-Za-z0-9][\w-]{15,}", _GITLEAKS),
     Form("api key", "sk_", _START + r"[rs]k_(?:test|live|prod)_\w{10,}", _GITLEAKS),
     Form("github token", "gh", _START + r"gh[pousr]_[A-Za-z0-9]{20,}", _GITLEAKS),
     Form("github token", "github_pat_", _START + r"github_pat_\w{20,}", _GITLEAKS),

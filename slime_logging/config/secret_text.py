@@ -25,6 +25,7 @@ _NAME = re.compile(
     r"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?\w[\w./-]*)"
 )
 _QUOTE = re.compile(r"(\\*)(\"\"\"|'''|[\"'`])")
+_DELIMITERS = {mark: re.compile(r"(\\*)" + mark) for mark in ('"""', "'''", '"', "'", "`")}
 _ASSIGN = re.compile(r"(?:\\*[\"'`])?\]?[ \t]*(?:=>|:=|\+=|\?=|==?|:(?!//))[ \t]*")
 _ASSIGN_QUOTED = re.compile(r"\\*[\"'`]\]?\s*(?:=>|:=|==?|:)\s*")
 _ENCODED = re.compile(r"(?:%2[27])?%3[AaDd](?:%20|\+)*(?:%2[27])?")
@@ -45,7 +46,7 @@ _LINE_START = re.compile(r"(?:^|\n)(?P<indent>[ \t]*)(?:#+[ \t]*)?(?P<dash>(?:-[
 _YAML_REST = re.compile(r"[^\r\n]*")
 _FLAG = re.compile(r"--?[A-Za-z]")
 NAME_LIKE = re.compile(r"(?:[\w.-]+/)*[A-Za-z]+(?:_[A-Za-z]+)+")
-"""A text that is itself an option's name: beside another name it is not that one's value, but one more of a list of names."""
+"""A text that is itself an option's name: beside another name it is not that one's value, but one more of a list."""
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -184,19 +185,26 @@ def _one(text: str, start: int) -> _Value:
 
 
 def _quoted(text: str, start: int, quote: re.Match[str]) -> _Value:
-    """A quoted value: it ends at the same quote behind as many backslashes, as in JSON inside of JSON; else at the
-    text's end."""
+    """A quoted value, with what follows it without a space: 'it''s' of YAML, 'it'"'"'s' of shells."""
+    inner_end, end = _closing(text, quote)
+    while not quote.group(1) and end < len(text) and (text[end] in "\"'" or text[end].isalnum()):
+        inner = _QUOTE.match(text, end)
+        run = _RUN.match(text, end)
+        end = _closing(text, inner)[1] if inner else run.end() if run else len(text)
+    return _Value(start, end, text[quote.end() : inner_end], quote.group())
+
+
+def _closing(text: str, quote: re.Match[str]) -> tuple[int, int]:
+    """Where a quoted text ends, without and with its closing quote; at the text's end where it is never closed.
+
+    It is closed by the same quote behind as many backslashes, as in JSON inside of JSON; more backslashes escape a
+    quote.
+    """
     depth, mark = len(quote.group(1)), quote.group(2)
-    delimiter = re.compile(r"(\\*)" + re.escape(mark))
-    for close in delimiter.finditer(text, quote.end()):
+    for close in _DELIMITERS[mark].finditer(text, quote.end()):
         if len(close.group(1)) % (2 * (depth + 1)) == depth:
-            inner_end = close.end() - len(mark) - depth
-            end = close.end()
-            if end < len(text) and depth == 0 and (text[end] in "\"'" or text[end].isalnum()):
-                rest = _one(text, end)  # 'it''s' of YAML, 'it'"'"'s' of shells
-                return _Value(start, rest.end, text[quote.end() : inner_end], quote.group())
-            return _Value(start, end, text[quote.end() : inner_end], quote.group())
-    return _Value(start, len(text), text[quote.end() :], quote.group())
+            return close.end() - len(mark) - depth, close.end()
+    return len(text), len(text)
 
 
 def _balanced(text: str, start: int) -> int:

@@ -20,11 +20,13 @@ from slime_logging.config.secret_text import MARK
 
 SECRET_NAMES = (
     "wandb_key", "critic/wandb_key", "sglangApiKey", "HF_TOKEN", "api-key", "password", "client_secret", "credentials",
-    "Authorization", "OPENAI_API_KEY", "aws_secret_access_key", "x-api-key", "private_key", "db_pass", "auth_token", "api_keys",
+    "Authorization", "OPENAI_API_KEY", "aws_secret_access_key", "x-api-key", "private_key", "db_pass",
+    "auth_token", "api_keys",
 )  # fmt: skip
 HARMLESS_NAMES = (
-    "lr", "max_tokens_per_gpu", "tokenizer_type", "moe_token_dispatcher_type", "key_value_channels", "loss_mask_type", "sort_keys",
-    "num_query_groups", "seed", "path", "reward_key", "rollout/tokens_per_sec", "eos_token_id", "nested", "items",
+    "lr", "max_tokens_per_gpu", "tokenizer_type", "moe_token_dispatcher_type", "key_value_channels",
+    "loss_mask_type", "sort_keys", "num_query_groups", "seed", "path", "reward_key", "rollout/tokens_per_sec",
+    "eos_token_id", "nested", "items",
 )  # fmt: skip
 
 harmless_names = st.sampled_from(HARMLESS_NAMES)
@@ -110,7 +112,9 @@ PLAIN_WAYS = {
     "userinfo": lambda name, secret: {"url": f"mongodb://user:{secret}@host:27017/db"},
     "header": lambda name, secret: {"log": f"sent Authorization: Bearer {secret}"},
     "exception": lambda name, secret: {"log": f"ValueError: bad {name}: {secret}"},
-    "repr": lambda name, secret: {"log": f"Namespace(lr=1, {name.rpartition('/')[2].replace('-', '_')}='{secret}', b=2)"},
+    "repr": (
+        lambda name, secret: {"log": f"Namespace(lr=1, {name.rpartition('/')[2].replace('-', '_')}='{secret}', b=2)"}
+    ),
     "xml": lambda name, secret: {"x": f"<{name}>{secret}</{name}>"},
 }  # fmt: skip
 
@@ -173,8 +177,10 @@ def test_values_without_secrets_come_back_as_they_went_in(values: dict[str, Any]
 any_text = st.text(max_size=60) | st.lists(
     st.sampled_from(
         [
-            "api_key", "=", ":", " ", "\n", '"', "'", "\\", "--", "password", "token", "{", "}", "[", "]", "abc123DEF456ghi789", ",", "&",
-            "?", "<hidden: x>", "<hidden: ", ">", "://", "@", "Bearer ", "Basic ", "value", "%3A", "  ", "- ", "|", "(", "null", "sk-",
+            "api_key", "=", ":", " ", "\n", '"', "'", "\\", "--", "password", "token", "{", "}", "[", "]",
+            "abc123DEF456ghi789", ",", "&",
+            "?", "<hidden: x>", "<hidden: ", ">", "://", "@", "Bearer ", "Basic ", "value", "%3A", "  ", "- ",
+            "|", "(", "null", "sk-",
             "hf_", "machine ", "login ", "-----BEGIN RSA PRIVATE KEY-----", "name", "key", "#",
         ]
     ),

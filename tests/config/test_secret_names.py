@@ -7,21 +7,28 @@ import pytest
 from slime_logging.config.secret_names import Verdict, judge, leaf
 
 SECRET = (
-    "wandb_key WANDB_API_KEY critic/wandb_key sglangApiKey HF_TOKEN --api-key api_keys APIkey apikey X-Api-Key PGPASSWORD MYSQL_PWD "
-    "dbpassword db_pass smtp_pw Authorization proxy-authorization set-cookie access_token refreshToken OAuth2Token client_secret "
-    "clientSecret aws_access_key_id AWS_SECRET_ACCESS_KEY GITHUB_PAT ssl_keyfile_password sglang_api_key sglang_admin_api_key "
-    "secrets/database/user credentials OPENAI_API_KEY_2 api_key_prod password_plain x-amz-signature judge_api_key hf_tokens "
-    "openai.api_key env[HF_TOKEN] GOOGLE_APPLICATION_CREDENTIALS privateKey ssh_key encryption_key webhook webhook_url some_unknown_key "
-    "some_unknown_token session_token passphrase SWANLAB_API_KEY MLFLOW_TRACKING_PASSWORD MLFLOW_TRACKING_TOKEN 密码 basic_auth"
-).split()
+    "wandb_key", "WANDB_API_KEY", "critic/wandb_key", "sglangApiKey", "HF_TOKEN", "--api-key", "api_keys", "APIkey",
+    "apikey", "X-Api-Key", "PGPASSWORD", "MYSQL_PWD", "dbpassword", "db_pass", "smtp_pw", "Authorization",
+    "proxy-authorization", "set-cookie", "access_token", "refreshToken", "OAuth2Token", "client_secret",
+    "clientSecret", "aws_access_key_id", "AWS_SECRET_ACCESS_KEY", "GITHUB_PAT", "ssl_keyfile_password",
+    "sglang_api_key", "sglang_admin_api_key", "secrets/database/user", "credentials", "OPENAI_API_KEY_2",
+    "api_key_prod", "password_plain", "x-amz-signature", "judge_api_key", "hf_tokens", "openai.api_key",
+    "env[HF_TOKEN]", "GOOGLE_APPLICATION_CREDENTIALS", "privateKey", "ssh_key", "encryption_key", "webhook",
+    "webhook_url", "some_unknown_key", "some_unknown_token", "session_token", "passphrase", "SWANLAB_API_KEY",
+    "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "密码", "basic_auth",
+)  # fmt: skip
 HARMLESS = (
-    "max_tokens_per_gpu tokenizer_type token_dispatcher_type moe_token_dispatcher_type key_value_channels loss_mask_type sort_keys "
-    "kv_channels num_query_groups rollout/tokens_per_sec train/critic-token_loss input_key reward_key tool_key pad_token eos_token_id "
-    "multimodal_keys linear_num_key_heads linear_key_head_dim author authors keyword monkey_patch hotkeys num_tokens total_tokens "
-    "prompt_tokens public_key primary_key cache_key step_key api_key_file wandb_key_path password_length token_type secret_name "
-    "auth_mode token_url forward_pass pass_rate log_passrate num_passes compass signal exit_signal design calculate_per_token_loss "
-    "redacted_keys tracking_hide max_new_tokens image_token vocab_tokens num_api_keys tokens keys lr loss value name rng_key"
-).split()
+    "max_tokens_per_gpu", "tokenizer_type", "token_dispatcher_type", "moe_token_dispatcher_type",
+    "key_value_channels", "loss_mask_type", "sort_keys", "kv_channels", "num_query_groups",
+    "rollout/tokens_per_sec", "train/critic-token_loss", "input_key", "reward_key", "tool_key", "pad_token",
+    "eos_token_id", "multimodal_keys", "linear_num_key_heads", "linear_key_head_dim", "author", "authors",
+    "keyword", "monkey_patch", "hotkeys", "num_tokens", "total_tokens", "prompt_tokens", "public_key",
+    "primary_key", "cache_key", "step_key", "api_key_file", "wandb_key_path", "password_length", "token_type",
+    "secret_name", "auth_mode", "token_url", "forward_pass", "pass_rate", "log_passrate", "num_passes", "compass",
+    "signal", "exit_signal", "design", "calculate_per_token_loss", "redacted_keys", "tracking_hide",
+    "max_new_tokens", "image_token", "vocab_tokens", "num_api_keys", "tokens", "keys", "lr", "loss", "value",
+    "name", "rng_key",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SECRET)

@@ -20,7 +20,7 @@ import unittest.mock
 import uuid
 from argparse import Namespace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import orjson
@@ -97,7 +97,7 @@ class BrokenKey:
 class Loud:
     """Remembers whether anyone called it or read its property."""
 
-    touched: list[str] = []
+    touched: ClassVar[list[str]] = []
 
     def __call__(self) -> None:
         self.touched.append("called")
@@ -146,7 +146,10 @@ CASES: dict[str, tuple[Any, Any]] = {
     "named tuple": (Pair(1, "z"), {"x": 1, "y": "z"}),
     "set": ({"b", "a", 3, 1}, ["a", "b", 1, 3]),
     "deque": (collections.deque([1, 2]), [1, 2]),
-    "dict keys": ({1: "a", "1": "b", None: "c", True and 2.5: "d", (1, "x"): "e"}, {"1": "a", "1 (2)": "b", "null": "c", "2.5": "d", '[1,"x"]': "e"}),
+    "dict keys": (
+        {1: "a", "1": "b", None: "c", 2.5: "d", (1, "x"): "e"},
+        {"1": "a", "1 (2)": "b", "null": "c", "2.5": "d", '[1,"x"]': "e"},
+    ),
     "ordered dict": (collections.OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
     "mapping proxy": (types.MappingProxyType({"a": 1}), {"a": 1}),
     "namespace": (Namespace(a=Namespace(b=[1])), {"a": {"b": [1]}}),
@@ -158,7 +161,10 @@ CASES: dict[str, tuple[Any, Any]] = {
     "builtin": (len, "len"),
     "class": (Bare, f"{HERE}.Bare"),
     "method": (Loud().__call__, f"{HERE}.Loud.__call__"),
-    "partial": (functools.partial(function, 1, api_key="x"), {"partial": f"{HERE}.function", "args": [1], "kwargs": {"api_key": "x"}}),
+    "partial": (
+        functools.partial(function, 1, api_key="x"),
+        {"partial": f"{HERE}.function", "args": [1], "kwargs": {"api_key": "x"}},
+    ),
     "module": (math, "math"),
     "object": (Bare(), f"{HERE}.Bare"),
     "repr with an address": (Shown(), "<Shown>"),
