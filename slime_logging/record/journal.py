@@ -6,7 +6,9 @@ Policy:
   (`fdatasync`) within about a second; only a power cut in between can take it.
 - A file is opened once for writing, by the process that created it, and never again: no repair in place, no second writer, no
   forked child. Names are unique across hosts, pids, restarts and forks.
-- A line is written by one `write`. A short write ends the journal: what follows it could not be told from its torn half.
+- A line is written by one `write`. A short write ends the journal: what follows it could not be told from its torn half. So does the
+  loss of the file itself (deleted, its directory removed), which is noticed within a second.
+- `append` may be interrupted anywhere by a signal handler that raises, or that appends itself: a number is never given twice.
 """
 
 from __future__ import annotations
@@ -48,20 +50,22 @@ class Journal:
     Args:
         directory: an existing directory.
         name: from `journal_name`.
+        on_broken: told once why the journal takes nothing more; called in whichever thread notices.
 
     Raises:
         OSError: the file cannot be created.
     """
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path, name: str, on_broken: Callable[[str], None] = lambda reason: None) -> None:
         self.name = name
         self.path = directory / (name + SUFFIX)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._lock = threading.Lock()
+        self._on_broken = on_broken
+        self._lock = threading.RLock()  # a signal handler may log while its thread is in `append`
         self._seq = 0
         self._pid = os.getpid()
         self._is_broken = False
-        self._is_dirty = threading.Event()
+        self._is_dirty = True
         self._is_closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync_often, name="slime-logging-fsync", daemon=True)
         self._syncer.start()
@@ -73,8 +77,13 @@ class Journal:
 
     @property
     def num_records(self) -> int:
-        """How many lines were acknowledged."""
+        """How many sequence numbers were given, which is how many lines were acknowledged unless one was interrupted."""
         return self._seq
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed.is_set()
 
     def append(self, line: Callable[[int], bytes]) -> int:
         """Append one line, made by `line(seq)`, and return its sequence number.
@@ -90,26 +99,28 @@ class Journal:
             data = line(seq)
             if len(data) > MAX_LINE_BYTES:
                 raise ValueError(f"a record of {len(data)} bytes; the most is {MAX_LINE_BYTES}")
+            self._seq = seq + 1  # before the write: interrupted behind it, the number must not be given again
             try:
                 num_written = os.write(self._fd, data)
             except OSError as error:
-                self._is_broken = True
-                raise JournalBroken(*error.args) from error
+                self._seq = seq
+                raise self._broken(error.strerror or str(error)) from error
             if num_written != len(data):
-                self._is_broken = True
-                raise JournalBroken(f"only {num_written} of {len(data)} bytes were written")
-            self._seq = seq + 1
-        if not self._is_dirty.is_set():
-            self._is_dirty.set()
+                self._seq = seq
+                raise self._broken(f"only {num_written} of {len(data)} bytes were written")
+        self._is_dirty = True
         return seq
 
     @property
     def is_gone(self) -> bool:
         """Whether the file was deleted under us: lines would still be taken, but nobody could find them."""
         try:
-            return os.fstat(self._fd).st_nlink == 0 or not self.path.exists()
-        except OSError:
+            mine, found = os.fstat(self._fd), os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
             return True
+        except OSError:  # not readable any more, which is not gone
+            return False
+        return (mine.st_dev, mine.st_ino) != (found.st_dev, found.st_ino)
 
     def close(self) -> None:
         """Bring everything to the disk and close the file. May be called twice."""
@@ -117,27 +128,37 @@ class Journal:
             if self._is_closed.is_set() or not self.is_mine:
                 return
             self._is_closed.set()
-        self._is_dirty.set()
         self._syncer.join(timeout=10)
 
     def abandon(self) -> None:
-        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's file."""
-        os.close(self._fd)
+        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's file. May be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _broken(self, reason: str) -> JournalBroken:
+        if not self._is_broken:
+            self._is_broken = True
+            self._on_broken(reason)
+        return JournalBroken(reason)
 
     def _sync_often(self) -> None:
-        while not self._is_closed.is_set():
-            self._is_dirty.wait()
-            self._is_closed.wait(SYNC_INTERVAL_S)
-            self._is_dirty.clear()
+        while not self._is_closed.wait(SYNC_INTERVAL_S):
             self._sync()
+            if not self._is_broken and self.is_gone:
+                self._broken("the file was deleted, or its directory")
         self._sync()
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        os.close(fd)
 
     def _sync(self) -> None:
+        if not self._is_dirty:
+            return
+        self._is_dirty = False
         try:
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
-        except OSError:
-            self._is_broken = True
+        except OSError as error:
+            self._broken(error.strerror or str(error))
 
 
 class JournalReader:
@@ -191,7 +212,7 @@ class JournalReader:
     def _lines(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
         data = os.pread(self._fd, max_bytes, self.offset)
         while data and b"\n" not in data and len(data) < MAX_LINE_BYTES:
-            more = os.pread(self._fd, max_bytes, self.offset + len(data))
+            more = os.pread(self._fd, max(max_bytes, len(data)), self.offset + len(data))  # doubling: linear in the line
             if not more:
                 return
             data += more

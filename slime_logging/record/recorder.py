@@ -6,8 +6,10 @@ from then on rows go straight to the deliveries of this process; a row that cann
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
+import threading
 from collections.abc import Callable, Mapping
 
 from slime_logging.backends.base import Json, Row
@@ -52,11 +54,13 @@ class Recorder:
         self._on_broken = on_broken
         self._is_broken = False
         self._num_refused = 0
-        self._num_direct = 0
+        self._direct_numbers = itertools.count(1)
+        self._config_lock = threading.RLock()
+        self._config_s = 0.0
         self._has_warned = False
         self._media = MediaStore(directory.path, opening.journal)
         self._names: dict[str, str] = {}
-        self.journal = Journal(directory.journals, opening.journal)
+        self.journal = Journal(directory.journals, opening.journal, self._tell_broken)
         self.journal.append(encode("open", opening.to_body()))
 
     def row(self, metrics: Mapping[str, object], step_key: str) -> None:
@@ -84,7 +88,10 @@ class Recorder:
 
     def config(self, scope: str, rank: int, values: Mapping[str, Json]) -> None:
         """Record redacted configuration values of a scope; see `ConfigEntry` for `rank`."""
-        self._append("config", {"time_s": now_s(), "scope": scope, "rank": rank, "values": dict(values)})
+        with self._config_lock:
+            # What was said later must have the later time, though the clock may step back.
+            self._config_s = max(now_s(), math.nextafter(self._config_s, math.inf))
+            self._append("config", {"time_s": self._config_s, "scope": scope, "rank": rank, "values": dict(values)})
 
     def finish(self, exit_code: int) -> None:
         """Record the end of this process and close its journal."""
@@ -99,34 +106,34 @@ class Recorder:
         nonfinite = split_nonfinite(values)
         if nonfinite:
             body["nonfinite"] = nonfinite
-        if not self._is_broken and self._append("row", body):
-            return
-        if self._is_broken:
+        if not self._append("row", body) and self._is_broken:
             self._hand_directly(body, nonfinite or {})
 
     def _append(self, kind: str, body: Mapping[str, Json]) -> bool:
+        if self._is_broken:
+            return False
         try:
             self.journal.append(encode(kind, body))
-        except JournalBroken as error:
-            if not self._is_broken:
-                self._is_broken = True
-                logger.error(
-                    f"slime_logging: cannot write {self.journal.path} ({error}); rows go straight to the trackers from here on, "
-                    "and are not safe from a crash any more. Training goes on."
-                )
+        except JournalBroken:  # `_tell_broken` has told; or the process has finished meanwhile, in another thread
             return False
         except (ValueError, TypeError) as error:
             self._refuse(error)
             return False
         return True
 
+    def _tell_broken(self, reason: str) -> None:
+        self._is_broken = True
+        logger.error(
+            f"slime_logging: cannot write {self.journal.path} ({reason}); rows go straight to the trackers from here on and are "
+            "not safe from a crash any more, and changes of the configuration are not recorded. Training goes on."
+        )
+
     def _hand_directly(self, body: dict[str, Json], nonfinite: Mapping[str, Json]) -> None:
-        self._num_direct += 1
         floats = {name: float(str(text).replace("Infinity", "inf")) for name, text in nonfinite.items()}
         self._on_broken(
             Row(
                 journal=self.opening.journal,
-                seq=self.journal.num_records + self._num_direct,
+                seq=self.journal.num_records + next(self._direct_numbers),
                 time_s=body["time_s"],  # type: ignore[arg-type]
                 role=self.opening.role,
                 step_key=str(body["step_key"]),
