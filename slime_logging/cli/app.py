@@ -15,6 +15,7 @@ app = typer.Typer(
     name="slime-logging",
     help="One tracked run for a whole RL job: check its role file, show, sync and verify its run, or run a demo job.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
