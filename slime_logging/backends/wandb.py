@@ -115,13 +115,11 @@ class WandbBackend:
         return {key: comparable(value) for key, value in held.items()}
 
     def _read_online(self, run: RunFacts) -> Iterator[dict[str, Any]]:
-        link, start = Link(), 0
+        link = Link()
         try:
-            while True:
-                rows, start = link.ask("read_rows", connection(run), start, PAGE_ROWS, timeout_s=READ_TIMEOUT_S)
+            link.ask("scan", connection(run), timeout_s=READ_TIMEOUT_S)
+            while rows := link.ask("read", PAGE_ROWS, timeout_s=READ_TIMEOUT_S):
                 yield from rows
-                if start is None:
-                    return
         finally:
             link.kill()
 

@@ -26,6 +26,7 @@ from .base import Json, Point, Row
 TIME_KEY = "_timestamp"
 ROW_KEY = "_row"
 RESERVED_KEYS = frozenset({TIME_KEY, ROW_KEY, "_step", "_runtime", "_wandb"})
+RESERVED_CONFIG_KEYS = frozenset({"_wandb", "wandb_version"})
 RESERVED_PREFIX = "user"
 EMPTY_KEY = "(empty key)"
 EMPTY_MAPPING = "{}"
@@ -179,7 +180,7 @@ def _parts(metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _config_key(key: str) -> str:
     key = _text(key)
-    if key == "_wandb":
+    if key in RESERVED_CONFIG_KEYS:
         return f"{RESERVED_PREFIX}{key}"
     body = key.strip("-")
     if not body:

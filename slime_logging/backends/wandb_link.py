@@ -38,6 +38,8 @@ class Link:
             [sys.executable, "-m", "slime_logging.backends.wandb_worker", str(theirs.fileno()), str(os.getpid())],
             env=client_environment(),
             pass_fds=(theirs.fileno(),),
+            # Not the job's directory: the client would read `config-defaults.yaml` and `wandb/settings` there.
+            cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,

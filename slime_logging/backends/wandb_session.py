@@ -1,17 +1,29 @@
 """One run of W&B's client, inside the worker process.
 
 Policy: it may raise whatever the client raises; the worker judges that. It uses the `Run` object only, never the
-module-level functions, and no private ones.
+module-level functions, and no private ones. The client is silent towards its caller when the server refuses its stream
+for good (400, 401, 403, 404, 409, 413, 422, 501) and uploads nothing from then on: `write` and `close` look for
+that in the client's own log, and `close` asks the server for the last row besides.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..errors import TryAgain
+from . import wandb_api
+
 MAX_BOUND_KEYS = 1_000
 """Every declaration is sent with every upload of the configuration: keys beyond this many have no axis of their own."""
+
+REFUSAL_MARK = b"filestream: fatal error"
+REFUSAL_CHECK_INTERVAL_S = 5.0
+CONFIRM_INTERVAL_S = 0.5
+CONFIRM_LINES = 1_000
+LEFT_EXIT_CODE = 255
 
 
 class Session:
@@ -19,9 +31,11 @@ class Session:
 
     def __init__(self) -> None:
         self._run: Any = None
+        self._settings: Mapping[str, Any] = {}
         self._axes: dict[str, str] = {}
         self._axis_of: dict[str, str] = {}
         self._num_bound = 0
+        self._next_check_s = 0.0
 
     def open(self, settings: Mapping[str, Any], axes: Mapping[str, str]) -> None:
         """Create or continue the run, and declare every axis of the table."""
@@ -32,6 +46,7 @@ class Session:
         known = {
             key: value for key, value in settings.items() if key in wandb.Settings.model_fields and value is not None
         }
+        self._settings = settings
         self._run = wandb.init(settings=wandb.Settings(**known))
         for prefix, step_key in axes.items():
             self._declare(step_key)
@@ -44,6 +59,9 @@ class Session:
 
     def write(self, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Log history rows, each given with its step key."""
+        if time.monotonic() >= self._next_check_s:
+            self._raise_if_refused()
+            self._next_check_s = time.monotonic() + REFUSAL_CHECK_INTERVAL_S
         log = self._run.log
         for step_key, row in rows:
             for key in row:
@@ -52,16 +70,33 @@ class Session:
             log(row)
 
     def close(self, exit_code: int | None, last_row: str | None, timeout_s: float) -> None:
-        """Flush everything; `exit_code` None leaves a run that is not over."""
+        """Flush everything, have the server confirm the last row; `exit_code` None leaves a run that is not over."""
         import wandb
 
-        if exit_code is None and self._run.settings.x_update_finish_state and self._run.settings.mode != "offline":
+        deadline_s = time.monotonic() + timeout_s * 0.9
+        is_online = self._settings["mode"] != "offline"
+        if exit_code is None and is_online and self._settings["x_update_finish_state"]:
             # "preempted" is the one state of W&B's that means: it stopped, and will be continued.
             self._run.mark_preempting()
-            exit_code = 255
+            exit_code = LEFT_EXIT_CODE
+        entity = self._run.entity
         self._run.finish(exit_code=exit_code or 0)
+        if is_online:
+            self._raise_if_refused()
+            if last_row is not None:
+                wait_for_row({**self._settings, "entity": entity}, last_row, deadline_s)
         # finish() returned before the .wandb file was complete in 13 of 100 runs; after teardown() in 0 of 40.
         wandb.teardown()
+
+    def _raise_if_refused(self) -> None:
+        try:
+            log = Path(self._run.settings.log_internal).read_bytes()
+        except OSError:
+            return
+        position = log.find(REFUSAL_MARK)
+        if position >= 0:
+            text = log[position:].split(b"\n", 1)[0].decode(errors="replace")
+            raise TryAgain(f"W&B's server refused the rows, and the client stopped sending: {text}")
 
     def _declare(self, step_key: str) -> None:
         self._run.define_metric(step_key)
@@ -69,11 +104,27 @@ class Session:
 
     def _bind(self, key: str, step_key: str) -> None:
         """Draw a key over the step key it was first logged with, unless the table already says so."""
-        self._axis_of[key] = step_key
         if step_key not in self._axis_of:
             self._declare(step_key)
-        is_told = self._axes.get(key.partition("/")[0]) == step_key and "/" in key
-        if is_told or key.startswith("_") or "*" in key or self._num_bound >= MAX_BOUND_KEYS:
+        self._axis_of.setdefault(key, step_key)
+        prefix, slash, _ = key.partition("/")
+        is_told = bool(slash) and self._axes.get(prefix) == step_key
+        if is_told or key == step_key or key.startswith("_") or "*" in key or self._num_bound >= MAX_BOUND_KEYS:
             return
         self._num_bound += 1
         self._run.define_metric(key.replace(".", "\\."), step_metric=step_key)
+
+
+def wait_for_row(where: Mapping[str, Any], row_id: str, deadline_s: float) -> None:
+    """Return when the row is among the server's last lines; its counts lag by seconds, so it is asked again.
+
+    Raises `TryAgain` at the deadline. The window grows, because other shared writers may have added lines behind it.
+    """
+    num_lines = CONFIRM_LINES
+    while True:
+        if any(row.get("_row") == row_id for row in wandb_api.read_tail(where, num_lines)):
+            return
+        if time.monotonic() + CONFIRM_INTERVAL_S > deadline_s:
+            raise TryAgain(f"W&B's server does not show the last row, {row_id}, yet")
+        time.sleep(CONFIRM_INTERVAL_S)
+        num_lines *= 2

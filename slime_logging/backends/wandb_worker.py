@@ -34,13 +34,14 @@ def main() -> None:
 
 
 def _serve(connection: Connection) -> None:
-    session = Session()
+    session, scan = Session(), wandb_api.Scan()
     verbs: Mapping[str, Any] = {
         "open": session.open,
         "config": session.set_config,
         "rows": session.write,
         "close": session.close,
-        "read_rows": wandb_api.read_rows,
+        "scan": scan.open,
+        "read": scan.read,
         "read_config": wandb_api.read_config,
     }
     while True:
