@@ -29,6 +29,7 @@ logger = logging.getLogger("slime_logging")
 _sessions: list[Session] = []
 _lock = threading.RLock()
 _forked_from: list[Session] = []
+_swallowed: set[str] = set()
 
 
 def init_tracking(args: Namespace, primary: bool = True, role: str | None = None, **ignored: Any) -> None:
@@ -101,7 +102,12 @@ def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
     """
     session = _session_of(args)
     if session is not None:
-        session.log(metrics, step_key)
+        try:
+            session.log(metrics, step_key)
+        except KeyError:
+            raise
+        except Exception:
+            _swallow("log")
 
 
 def log_config(args: object, values: Mapping[str, Any], role: str | None = None) -> None:
@@ -114,7 +120,10 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
     """
     session = _session_of(args)
     if session is not None:
-        session.log_config(values, role)
+        try:
+            session.log_config(values, role)
+        except Exception:
+            _swallow("log_config")
 
 
 def finish_tracking(args: object, exit_code: int = 0) -> None:
@@ -215,7 +224,11 @@ def _session_of(args: object) -> Session | None:
 
 def _finish(session: Session, exit_code: int) -> None:
     _sessions.remove(session)
-    results = session.finish(exit_code)
+    try:
+        results = session.finish(exit_code)
+    except Exception:
+        _swallow("finish_tracking")
+        return
     left = [result for result in results if not result.is_complete]
     if left:
         print(_what_is_left(session, left), file=sys.stderr, flush=True)
@@ -226,6 +239,13 @@ def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
         f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({r.state}{': ' if r.reason else ''}{r.reason})" for r in left
     ]
     return "\n".join([*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {session.directory.path}"])
+
+
+def _swallow(call: str) -> None:
+    """A bug of ours is told with its traceback, once a call, and does not reach training."""
+    if call not in _swallowed:
+        _swallowed.add(call)
+        logger.exception("slime_logging: %s failed; training goes on", call)
 
 
 def _code_of(stop: SystemExit) -> int:
