@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+pytest_plugins = ["tests.wandb_server.fixtures"]
+
 VARIABLES = ("WANDB_", "SLIME_LOGGING_", "TRACKIO_", "MLFLOW_", "SWANLAB_", "TENSORBOARD_DIR", "SLURM_", "HF_TOKEN")
 
 
