@@ -27,7 +27,7 @@ ANYWHERE_CHARS = 12
 """From this length on a secret that is not purely alphabetic is replaced even inside of a word."""
 LINE_CHARS = 16
 """Lines of a secret of several lines (PEM) are secrets of their own from this length on."""
-MAX_CHARS = 65_536
+MAX_CHARS = 16_384
 """The longest text that is learned; a private key of 16,384 bits has 13,000."""
 
 MAX_FRESH_FORMS = 400

@@ -36,7 +36,12 @@ __all__ = ["Redactor", "escape_terminal", "safe_exception_text"]
 MAX_CACHED = 50_000
 """Names and keys remembered; a job that makes up more of them than this starts over instead of growing."""
 
-_NAMED_BESIDE = ("name", "key", "env", "option", "variable", "header", "field")
+_NAMED_BESIDE = frozenset({"name", "key", "env", "option", "variable", "header", "field", "dest"})
+_VALUE_BESIDE = frozenset({"value", "val", "default", "current", "base", "old", "new", "content"})
+"""The keys that stand for a name and for its value, in any case, in mappings such as `{"name": "API_KEY", "value":
+...}`."""
+_MAX_BESIDE = 20
+"""Mappings with more keys are configurations, not one named value."""
 _PASSES = 4
 """One pass nearly always settles a text; more are needed where hiding one part lets another be seen."""
 
@@ -234,12 +239,12 @@ class Redactor:
 
     def _mapping(self, values: Mapping[str, Json], verdict: Verdict, name: str, *, is_row: bool) -> dict[str, Json]:
         out: dict[str, Json] = {}
-        beside = self._named_beside(values) if "value" in values else ""
+        beside = self._named_beside(values)
         for key, value in values.items():
             own = self._rules.judge(key)
             is_own = own >= verdict
             inner, inner_name = (own, key) if is_own else (verdict, name)
-            if beside and key == "value":
+            if beside and key.lower() in _VALUE_BESIDE:
                 inner, inner_name, is_own = Verdict.HIDDEN, beside, True
             shown = self.key(key)
             if verdict >= Verdict.IN_DATA and looks_random(shown):
@@ -252,9 +257,10 @@ class Redactor:
 
     def _named_beside(self, values: Mapping[str, Json]) -> str:
         """The secret's name in a mapping such as `{"name": "API_KEY", "value": ...}`; empty if there is none."""
-        for key in _NAMED_BESIDE:
-            name = values.get(key)
-            if isinstance(name, str) and self._rules.judge(name) >= Verdict.IN_DATA:
+        if len(values) > _MAX_BESIDE:
+            return ""
+        for key, name in values.items():
+            if key.lower() in _NAMED_BESIDE and isinstance(name, str) and self._rules.judge(name) >= Verdict.IN_DATA:
                 return name
         return ""
 

@@ -32,10 +32,10 @@ _START = r"(?<![A-Za-z0-9])"
 
 _URL_USERINFO = (
     r"[a-zA-Z][a-zA-Z0-9+.-]*://"
-    r"([^\s/?#\"'<>@]*:[^\s/\"'<>]*?|(?!git@|[a-z]{1,12}@)[^\s/?#\"'<>@:]+)@(?=[\w\[%.-])"
+    r"([^\s/?#\"'<>@]*:[^\s/\"'<>]*|(?!git@|[a-z]{1,12}@)[^\s/?#\"'<>@:]+)@(?=[\w\[%.-])"
 )
 _BASIC = r"(?i:\bbasic)\s+(?=[A-Za-z0-9+/]*[0-9A-Z+/=])(?![A-Z]?[a-z]+(?![\w+/=]))([A-Za-z0-9+/]{8,}={0,2})"
-_CURL_USER = r"\bcurl\s(?:.*?\s)?(?:-u|--user|--proxy-user)[ =]?[\"']?([^\s\"':]+:[^\s\"']+)"
+_CURL_USER = r"\bcurl\s(?:.{0,500}?\s)?(?:-u|--user|--proxy-user)[ =]?[\"']?([^\s\"':]+:[^\s\"']+)"
 _NETRC = r"\bmachine\s+\S+\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)"
 
 FORMS: tuple[Form, ...] = (
@@ -55,6 +55,8 @@ FORMS: tuple[Form, ...] = (
     Form("gitlab token", "gl", _START + r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-[\w.-]{16,}", _GITLEAKS),
     Form("aws access key", "a", _START + r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])", _GITLEAKS),
     Form("user and password", "curl", _CURL_USER, "curl(1)"),
+    Form("wandb key", "wandb login", r"\bwandb\s+login\s+(?:--\S+\s+){0,9}([^\s-]\S{15,})", "W&B client"),
+    Form("url userinfo", "%3a%2f%2f", r"(?i:%3a%2f%2f)([^%\s/]*(?i:%3a)[^\s&/]{1,300}?)(?i:%40)", "RFC 3986, quoted"),
     Form("password", "sshpass", r"\bsshpass\s+-p\s*(\S+)", "sshpass(1)"),
     Form("slack token", "xox", _START + r"xox[a-z]-[\w-]{8,}", _GITLEAKS),
     Form("slack token", "xapp-", _START + r"xapp-[\w-]{16,}", _GITLEAKS),
@@ -134,6 +136,14 @@ _QUICKER = {
 """More exact patterns, over lower-case text, for hints that are too short to tell anything."""
 
 _RANDOM_TEXT = re.compile(r"[\w+/=.~-]{16,}\Z")
+
+
+def is_mixed(text: str) -> bool:
+    """Whether a text is no plain word or number: one piece of 8 characters or more with letters and digits, and no
+    path."""
+    if len(text) < 8 or len(text.split()) != 1 or text.startswith(("/", "./", "~/")):
+        return False
+    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
 
 
 def looks_random(text: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from slime_logging.config.marks import MARK
-from slime_logging.config.secret_forms import looks_random
+from slime_logging.config.secret_forms import is_mixed, looks_random
 from slime_logging.config.secret_names import Verdict
 
 Judge = Callable[[str], Verdict]
@@ -32,6 +32,10 @@ _ENCODED = re.compile(r"(?:%2[27])?%3[AaDd](?:%20|\+)*(?:%2[27])?")
 _ENCODED_VALUE = re.compile(r"(?:(?!%2[0267C]|%7D|%0[AD])[^\s&\"'`<>])+")
 _NEXT_ITEM = re.compile(r"\\*[\"']\s*,\s*(?=\\*[\"'])")
 _NEXT_WORD = re.compile(r"[ \t]+(?!-{1,2}[A-Za-z])(?=\S)")
+_LOOSELY = re.compile(r"(?:\||->|is|to|was|,)?")
+_LOOSE = re.compile(rf"[ \t]*[ \t,|](?:{_LOOSELY.pattern}[ \t]+)?(?=[^\s=:-])")
+"""`API_KEY x`, `API_KEY -> x`, `the password is x`, `| api_key | x |`: only what is no plain word counts as a value
+there."""
 _VALUE_OF_NAME = re.compile(r"\\*[\"'],?\s*(?:\\*[\"'])?[vV]alue(?:\\*[\"'])?\s*[=:]\s*")
 _ELEMENT = re.compile(r"[^<>]{0,80}>")
 _RUN = re.compile(r"(?:<hidden: [^<>]*>|[^\s\"'`\\]|\\(?!\\*[\"'`]))+")
@@ -47,6 +51,7 @@ _YAML_REST = re.compile(r"[^\r\n]*")
 _FLAG = re.compile(r"--?[A-Za-z]")
 NAME_LIKE = re.compile(r"(?:[\w.-]+/)*[A-Za-z]+(?:_[A-Za-z]+)+")
 """A text that is itself an option's name: beside another name it is not that one's value, but one more of a list."""
+_BEFORE_BRACKET = re.compile(r"(?:\\*[\"'`])?\s*[=:]\s*[\[{(]")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -70,24 +75,31 @@ def hide_assigned(text: str, judge: Judge, hide: Hide) -> str:
         if match.start() and text[match.start() - 1] == "%":
             name = name[2:]
         verdict = judge(name)
-        if verdict is Verdict.SHOWN:
+        if verdict is Verdict.SHOWN or (verdict is Verdict.IF_RANDOM and _BEFORE_BRACKET.match(text, match.end())):
             continue
         shown_as = name.replace("-", "_") if match["flag"] else name
         for value in _values(text, match, name):
             plain = value.text.strip()
             if _NOTHING.match(plain) or MARK.fullmatch(plain) or value.start < done:
                 continue
-            if verdict <= _needed(text, match, value) and not looks_random(plain):
+            if not _is_secret(text, match, value, verdict):
                 continue
             pieces += [text[done : value.start], value.quote, hide(shown_as, value.text), value.quote]
             done = value.end
     return "".join(pieces) + text[done:] if pieces else text
 
 
-def _needed(text: str, match: re.Match[str], value: _Value) -> Verdict:
-    """Up to which verdict a value must also look random: in prose (`token: expected`) more is needed than in data."""
-    is_prose = not match["flag"] and text[match.end() : value.start].strip() == ":"
-    return Verdict.IN_DATA if is_prose else Verdict.IF_RANDOM
+def _is_secret(text: str, match: re.Match[str], value: _Value, verdict: Verdict) -> bool:
+    """Whether the value is hidden, which takes less in data than in prose (`token: expected`)."""
+    plain = value.text.strip()
+    between = text[match.end() : value.start].strip()
+    if verdict <= Verdict.IF_RANDOM:
+        return looks_random(plain)
+    if not match["flag"] and _LOOSELY.fullmatch(between):
+        return verdict >= Verdict.HIDDEN and is_mixed(plain)
+    if verdict is Verdict.IN_DATA and not match["flag"] and between == ":" and "\n" not in value.text:
+        return is_mixed(plain)
+    return True
 
 
 def _values(text: str, match: re.Match[str], name: str) -> list[_Value]:
@@ -106,7 +118,10 @@ def _values(text: str, match: re.Match[str], name: str) -> list[_Value]:
         return [_Value(run.start(), run.end(), run.group())] if run else []
     if beside := _VALUE_OF_NAME.match(text, end):
         return [_one(text, beside.end())]
-    return _following(text, end, name, is_flag=bool(match["flag"]))
+    values = _following(text, end, name, is_flag=bool(match["flag"]))
+    if not values and (loose := _LOOSE.match(text, end)):
+        return [_one(text, loose.end())]
+    return values
 
 
 def _following(text: str, end: int, name: str, *, is_flag: bool) -> list[_Value]:
