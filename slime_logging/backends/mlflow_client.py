@@ -145,6 +145,6 @@ def is_passing(error: Exception) -> bool:
     from mlflow.exceptions import MlflowException
 
     if not isinstance(error, MlflowException):
-        return False
+        return isinstance(error, OSError)
     status = error.get_http_status_code()
     return status not in _PERMANENT_STATUS or status in _PASSING_STATUS

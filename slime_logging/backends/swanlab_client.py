@@ -19,6 +19,8 @@ from typing import Any
 from slime_logging.backends.base import Json
 
 TEXT_SUFFIX = "/text"
+_FIRST_SERVER_ERROR, _PASSING_STATUS = 500, frozenset({408, 429})
+_LOGIN_TIMEOUT_S = 10.0
 _AGAIN = re.compile(r"~\d+$")
 _state: dict[str, Any] = {}
 
@@ -29,6 +31,8 @@ def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str)
 
     off = dict.fromkeys(("hardware", "runtime", "requirements", "conda", "git", "swanlab", "monitor"), False)
     settings = swanlab.Settings(interactive=False, probe=off, terminal={"proxy_type": "none"})
+    if mode == "online" and settings.api_key:
+        _log_in(settings.api_host, settings.api_key)
     run = swanlab.init(
         mode=mode,
         log_dir=log_dir,
@@ -39,6 +43,14 @@ def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str)
         **facts,
     )
     _state.update(run=run, seen={}, config={})
+
+
+def _log_in(host: str, key: str) -> None:
+    """Try the key first: SwanLab takes a server that is down, like any other trouble, for a wrong key."""
+    import requests
+
+    url = f"{host.rstrip('/')}/api/login/api_key"
+    requests.post(url, headers={"authorization": key}, timeout=_LOGIN_TIMEOUT_S).raise_for_status()
 
 
 def _config(values: Mapping[str, Json]) -> None:
@@ -166,9 +178,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def is_passing(error: Exception) -> bool:
     """No connection, no answer, 429 and 5xx may pass; a wrong key or name never does."""
-    from swanlab.exceptions import ApiError
+    from requests import HTTPError
 
-    if isinstance(error, ApiError):
-        status = getattr(error.response, "status_code", None)
-        return error.retryable or status in (408, 429)
-    return False
+    status = getattr(error.response, "status_code", None) if isinstance(error, HTTPError) else None
+    if status is not None:
+        return status >= _FIRST_SERVER_ERROR or status in _PASSING_STATUS
+    return isinstance(error, OSError)

@@ -58,5 +58,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"open": _open, "log": _log, "rows": 
 
 
 def is_passing(error: Exception) -> bool:
-    """A locked or full database may work later; a refused value never will."""
-    return isinstance(error, sqlite3.OperationalError)
+    """A locked database or a full disk may work later; a refused value never will."""
+    return isinstance(error, (OSError, sqlite3.OperationalError))

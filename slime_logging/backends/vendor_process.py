@@ -137,7 +137,7 @@ class _Served:
             return {"value": list(itertools.islice(self._rest, _CHUNK_ITEMS))}
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            return {"error": text, "is_passing": isinstance(error, OSError) or self._functions.is_passing(error)}
+            return {"error": text, "is_passing": self._functions.is_passing(error)}
 
 
 def _serve(served: _Served, requests: TextIO, answers: TextIO) -> None:

@@ -63,11 +63,10 @@ def test_chatter_goes_nowhere(vendor: VendorProcess, capfd: pytest.CaptureFixtur
     [
         ({"is_passing": True}, TryAgain),
         ({"is_passing": False}, WillNeverWork),
-        ({"is_passing": False, "is_os_error": True}, TryAgain),
     ],
 )
 def test_foreign_error_is_mapped(vendor: VendorProcess, arguments: dict[str, bool], error: type[Exception]) -> None:
-    """The module's `is_passing` decides; trouble of the operating system always may pass."""
+    """The module's `is_passing` decides."""
     with pytest.raises(error, match="fake: "):
         vendor.call("fail", **arguments)
 

@@ -1,0 +1,212 @@
+"""SwanLab: what is in its offline files, read with its own reader, and what goes wrong online."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from slime_logging.backends.base import RunConfig, RunFacts, Writer
+from slime_logging.backends.swanlab import SwanlabBackend
+from slime_logging.errors import TryAgain, WillNeverWork
+from tests.backends import scenario
+
+WRITER = Writer(label="primary")
+CONFIG = RunConfig(
+    values={"lr": 1e-6, "critic/lr": 5e-6, "seed": None, "nested": {"a": [1, None]}},
+    roles={"actor": {"lr": 1e-6, "seed": None}, "critic": {"lr": 5e-6, "seed": None}},
+)
+ROWS = [
+    scenario.row(1, {"train/loss": 0.5, "train/note": "a note"}),
+    scenario.row(2, {"train/critic-loss": 2.0}, role="critic", step=7),
+    scenario.row(3, {"train/loss": 0.25}, step=1),
+    scenario.row(4, {"train/loss": 0.125}, step=0),
+    scenario.row(5, {"eval/score": 1.0}, step_key="eval/step", step=2.5),
+]
+
+
+def facts(directory: Path, **changes: Any) -> RunFacts:
+    given: dict[str, Any] = {"run_id": "r1", "project": "my proj", "name": "job", "group": "group", "axes": {}}
+    given |= {"directory": directory, "created_s": scenario.START_S, "options": {"swanlab_mode": "offline"}}
+    return RunFacts(**given | changes)
+
+
+def deliver(run: RunFacts, exit_code: int | None = 0) -> None:
+    backend = SwanlabBackend()
+    backend.open(run, WRITER)
+    backend.set_config(CONFIG)
+    backend.write(ROWS)
+    backend.close(exit_code, 30.0)
+
+
+def records(directory: Path) -> list[Any]:
+    """Everything in the one run file below a directory, by SwanLab's own reader."""
+    from swanlab.proto.swanlab.record.v1.record_pb2 import Record
+    from swanlab.sdk.internal.core_python.store import DataStoreReader
+
+    (path,) = directory.glob("swanlab/run-*/*.swanlab")
+    reader = DataStoreReader()
+    reader.open(path)
+    found = [Record.FromString(data) for data in reader]
+    reader.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("swanlab")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("SWANLAB_")]:
+            patch.delenv(name)
+        deliver(facts(directory))
+    return directory
+
+
+def scalars(place: Path, key: str) -> list[tuple[int, float, int]]:
+    held = [record.scalar for record in records(place) if record.WhichOneof("record_type") == "scalar"]
+    return [(one.step, one.value.number, one.timestamp.ToMicroseconds()) for one in held if one.key == key]
+
+
+def test_run_is_named_like_the_job(place: Path) -> None:
+    """Id, name and group are the job's; the project's name is in SwanLab's alphabet."""
+    start = records(place)[0].start
+    assert (start.id, start.name, start.group, start.project) == ("r1", "job", "group", "my_proj")
+
+
+def test_scalar_has_step_and_time(place: Path) -> None:
+    """Both are the row's own, and a lower step than before is kept."""
+    assert scalars(place, "train/loss") == [(1, 0.5, 1_790_000_000_251_000), (0, 0.125, 1_790_000_001_001_000)]
+
+
+def test_second_value_at_a_step_is_a_column_of_its_own(place: Path) -> None:
+    """SwanLab would drop it without a word."""
+    assert scalars(place, "train/loss~2") == [(1, 0.25, 1_790_000_000_751_000)]
+
+
+def test_fractional_step_is_kept_under_its_key(place: Path) -> None:
+    """SwanLab's steps are whole; the exact one is a column."""
+    assert scalars(place, "eval/step") == [(2, 2.5, 1_790_000_001_251_000)]
+
+
+def test_text_is_a_text_column(place: Path) -> None:
+    """A metric that is no number is shown as text."""
+    (held,) = [record.media for record in records(place) if record.WhichOneof("record_type") == "media"]
+    (path,) = place.glob(f"swanlab/run-*/media/text/{held.value.items[0].filename}")
+    assert (held.key, held.step, path.read_text()) == ("train/note/text", 1, "a note")
+
+
+def test_configuration_is_typed_and_has_the_difference(place: Path) -> None:
+    """Values keep their types and nesting; None would become {}, so it is a text."""
+    (path,) = place.glob("swanlab/run-*/files/config.yaml")
+    held = {key: entry["value"] for key, entry in yaml.safe_load(path.read_text()).items()}
+    difference = {"lr": {"actor": 1e-6, "critic": 5e-6}}
+    assert held == CONFIG.values | {"seed": "None", "role_diff": difference}
+
+
+def test_nothing_of_this_process_is_told(place: Path) -> None:
+    """No command line, environment, packages or hardware, and no console output."""
+    (metadata,) = place.glob("swanlab/run-*/files/swanlab-metadata.json")
+    assert {key for key, value in json.loads(metadata.read_text()).items() if value is not None} <= {"_version"}
+    assert not [record for record in records(place) if record.WhichOneof("record_type") == "log"]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "state"),
+    [(0, "RUN_STATE_FINISHED"), (3, "RUN_STATE_CRASHED"), (-9, "RUN_STATE_ABORTED"), (None, None)],
+)
+def test_final_state(tmp_path: Path, exit_code: int | None, state: str | None) -> None:
+    """How the job ended is in the file; a writer that only stops writes no end, but everything before it."""
+    from swanlab.proto.swanlab.run.v1.run_pb2 import RunState
+
+    deliver(facts(tmp_path), exit_code)
+    ends = [RunState.Name(r.finish.state) for r in records(tmp_path) if r.WhichOneof("record_type") == "finish"]
+    assert ends == ([] if state is None else [state])
+
+
+def test_left_over_variables_do_not_change_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another job's SWANLAB_RUN_ID and the like name nothing here; SWANLAB_PROJ_NAME is respected."""
+    monkeypatch.setenv("SWANLAB_RUN_ID", "another")
+    monkeypatch.setenv("SWANLAB_EXP_NAME", "another")
+    monkeypatch.setenv("SWANLAB_PROJ_NAME", "mine")
+    deliver(facts(tmp_path))
+    start = records(tmp_path)[0].start
+    assert (start.id, start.name, start.project) == ("r1", "job", "mine")
+
+
+def test_mode_variable_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SWANLAB_MODE decides where no flag does."""
+    monkeypatch.setenv("SWANLAB_MODE", "cloud")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(WillNeverWork, match="API key"):
+        SwanlabBackend().open(facts(tmp_path, options={}), WRITER)
+
+
+def test_online_without_a_key_is_for_good_and_asks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No prompt: the reason names the key."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(WillNeverWork, match="API key"):
+        SwanlabBackend().open(facts(tmp_path, options={"swanlab_mode": "online"}), WRITER)
+
+
+def test_online_cannot_be_read_back(tmp_path: Path) -> None:
+    """What the server holds is not known; the local files would tell what was sent, not what arrived."""
+    with pytest.raises(WillNeverWork, match="read back"):
+        list(SwanlabBackend().read_points(facts(tmp_path, options={"swanlab_mode": "online"})))
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A server that answers every request with one status."""
+
+    status = 500
+
+    def _answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(self.status)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_GET = do_POST = do_PUT = _answer
+
+    def log_message(self, *args: Any) -> None:
+        return
+
+
+@pytest.fixture
+def refusing(request: pytest.FixtureRequest) -> Iterator[str]:
+    handler = type("Refusing", (_Refusing,), {"status": request.param})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(("refusing", "error"), [(500, TryAgain), (401, WillNeverWork)], indirect=["refusing"])
+def test_servers_refusal_is_mapped(
+    refusing: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server in trouble may recover; a wrong key will not become right."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SWANLAB_API_HOST", refusing)
+    monkeypatch.setenv("SWANLAB_API_KEY", "k" * 21)
+    with pytest.raises(error):
+        SwanlabBackend().open(facts(tmp_path, options={"swanlab_mode": "online"}), WRITER)
+
+
+def test_server_that_is_not_there_is_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused connection may be mended."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SWANLAB_API_HOST", "http://127.0.0.1:9")
+    monkeypatch.setenv("SWANLAB_API_KEY", "k" * 21)
+    with pytest.raises(TryAgain):
+        SwanlabBackend().open(facts(tmp_path, options={"swanlab_mode": "online"}), WRITER)
