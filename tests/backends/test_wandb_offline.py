@@ -1,0 +1,138 @@
+"""W&B offline: every row of every segment is in the `.wandb` files, whatever killed the client in between."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from slime_logging.backends import wandb_offline
+from slime_logging.backends.base import Writer
+from slime_logging.backends.wandb import WandbBackend
+from tests.backends.wandb_rows import CONFIG, facts, held, odd_rows, points, rows
+
+pytest.importorskip("wandb")
+
+ROOT = Path(__file__).parents[2]
+OFFLINE = {"wandb_mode": "offline", "wandb_key": "5ecret" * 7}
+
+
+def test_what_is_read_back_is_what_was_written(tmp_path: Path) -> None:
+    """Odd keys and values, 2,000 rows, two segments: equal multisets of points, equal configuration, no key in any file."""
+    run = facts(tmp_path / "run", OFFLINE)
+    written = [*odd_rows("odd"), *rows("a", 0, 1000)]
+    backend = WandbBackend()
+    environ = dict(os.environ)
+    backend.open(run, Writer(label="primary"))
+    backend.set_config(CONFIG)
+    backend.write(written)
+    backend.close(None, 30)
+    backend.open(run, Writer(label="primary"))
+    backend.set_config(CONFIG)
+    more = rows("a", 1000, 2000)
+    backend.write(more[:500])
+    backend.write(more[500:])
+    backend.close(0, 30)
+    assert held(run) == points(backend, [*written, *more])
+    assert backend.read_config(run) == backend.config_as_held(CONFIG)
+    assert len(wandb_offline.find_files(run)) == 2
+    assert dict(os.environ) == environ
+    assert "wandb" not in {child.name for child in (tmp_path / "run" / "wandb").iterdir() if child.is_symlink()}
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"5ecret" not in path.read_bytes(), path
+
+
+def test_a_row_keeps_its_own_time(tmp_path: Path) -> None:
+    """A row delivered late shows when it was logged."""
+    run = facts(tmp_path / "run", OFFLINE)
+    backend = WandbBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.write(rows("a", 0, 2))
+    backend.close(0, 30)
+    assert [row["_timestamp"] for row in wandb_offline.read_rows(run)] == [1_700_000_000.25, 1_700_000_001.25]
+
+
+def test_a_killed_job_is_continued_without_loss_or_double(tmp_path: Path) -> None:
+    """SIGKILL in the middle: what the files hold is found exactly, the rest is written, and nothing twice."""
+    run = facts(tmp_path / "run", OFFLINE)
+    script = f"""
+        import os, signal, sys, time
+        from pathlib import Path
+        from slime_logging.backends.base import Writer
+        from slime_logging.backends.wandb import WandbBackend
+        from tests.backends.wandb_rows import facts, rows
+        backend = WandbBackend()
+        backend.open(facts(Path({str(tmp_path / "run")!r}), {OFFLINE!r}), Writer(label="primary"))
+        backend.write(rows("a", 0, 3000))
+        backend.write(rows("a", 3000, 3001))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    time.sleep(1.0)  # until the client of the killed job has died of it
+    written = rows("a", 0, 3001)
+    before = held(run)
+    backend = WandbBackend()
+    missing = [row for row in written if not all(before[point] for point in backend.points(row))]
+    assert before == points(backend, [row for row in written if row not in missing])
+    backend.open(run, Writer(label="primary"))
+    backend.write(missing)
+    backend.close(0, 30)
+    assert held(run) == points(backend, written)
+
+
+def test_a_torn_file_gives_the_whole_records_before_the_tear(tmp_path: Path) -> None:
+    """Cut at every byte of its last kilobyte: reading never raises, and yields a prefix of what was written."""
+    run = facts(tmp_path / "run", OFFLINE)
+    backend = WandbBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.write(rows("a", 0, 400))
+    backend.close(0, 30)
+    (path,) = wandb_offline.find_files(run)
+    whole = path.read_bytes()
+    all_ids = [row["_row"] for row in wandb_offline.read_rows(run)]
+    counts = []
+    for end in range(len(whole) - 1024, len(whole), 8):
+        path.write_bytes(whole[:end])
+        ids = [row["_row"] for row in wandb_offline.read_rows(run)]
+        assert ids == all_ids[: len(ids)]
+        counts.append(len(ids))
+    assert counts == sorted(counts)
+
+
+def test_a_damaged_record_ends_its_file(tmp_path: Path) -> None:
+    """A flipped byte is noticed by the checksum: no wrong value is ever read."""
+    run = facts(tmp_path / "run", OFFLINE)
+    backend = WandbBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.write(rows("a", 0, 400))
+    backend.close(0, 30)
+    (path,) = wandb_offline.find_files(run)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    assert not held(run) - points(backend, rows("a", 0, 400))
+    assert 0 < held(run).total() < 400
+
+
+def test_a_run_without_files_holds_nothing(tmp_path: Path) -> None:
+    """Before the first open there is nothing to read, and that is no error."""
+    assert not held(facts(tmp_path / "run", OFFLINE))
+
+
+def test_two_writers_of_one_second_have_files_of_their_own(tmp_path: Path) -> None:
+    """Same run, same directory, same second: neither's data vanishes."""
+    run = facts(tmp_path / "run", {**OFFLINE, "wandb_dir": str(tmp_path / "shared")})
+    backends = [WandbBackend(), WandbBackend()]
+    for number, backend in enumerate(backends):
+        backend.open(run, Writer(label=f"writer {number}"))
+    for number, backend in enumerate(backends):
+        backend.write(rows(f"w{number}", 0, 10))
+        backend.close(0, 30)
+    assert held(run) == points(backends[0], [*rows("w0", 0, 10), *rows("w1", 0, 10)])
