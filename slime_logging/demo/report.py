@@ -50,7 +50,8 @@ def chart(values: Sequence[float]) -> Text:
     for line in reversed(range(CHART_HEIGHT)):
         cells = [EIGHTHS[round(8 * min(1.0, max(0.0, value / top * CHART_HEIGHT - line)))] for value in columns]
         label = f"{top:.2f}" if line == CHART_HEIGHT - 1 else "0.00" if line == 0 else ""
-        lines.append(Text(f"{label:>5} ", style="dim").append("".join(cell * wide for cell in cells), style="green"))
+        bars = "".join(cell * wide for cell in cells)
+        lines.append(Text().append(f"{label:>5} ", style="dim").append(bars, style="green"))
     return Text("\n").join(lines)
 
 
