@@ -31,6 +31,7 @@ MAX_CACHED_NAMES = 200_000
 
 _LARGEST_INT = 2**64 - 1
 _SMALLEST_INT = -(2**63)
+_NUMBERS = frozenset({float, int, bool})
 
 
 class Recorder:
@@ -60,6 +61,7 @@ class Recorder:
         self._has_warned = False
         self._media = MediaStore(directory.path, opening.journal)
         self._names: dict[str, str] = {}
+        self._plain_names: set[str] = set()
         self.journal = Journal(directory.journals, opening.journal, self._tell_broken)
         self.journal.append(encode("open", opening.to_body()))
 
@@ -70,21 +72,14 @@ class Recorder:
             KeyError: `metrics` has no `step_key`; the caller's mistake.
         """
         if step_key not in metrics:
-            raise KeyError(f"the metrics have no step key {step_key!r}; they have: {', '.join(map(str, metrics))[:500]}")
-        values: dict[str, Json] = {}
-        names = self._names
-        for key, value in metrics.items():
-            kind = type(value)
-            name = names.get(key) or self._name(key)
-            if kind is float or kind is bool or value is None:
-                values[name] = value  # type: ignore[assignment]
-            elif kind is int and _SMALLEST_INT <= value <= _LARGEST_INT:  # type: ignore[operator]
-                values[name] = value  # type: ignore[assignment]
-            else:
-                values[name] = self._metric(name, value)
-        step_name = names.get(step_key) or self._name(step_key)
-        step = values.pop(step_name)
-        self._append_row(values, step_name, step)
+            raise KeyError(
+                f"the metrics have no step key {step_key!r}; they have: {', '.join(map(str, metrics))[:500]}"
+            )
+        body = self._plain_body(metrics, step_key)
+        if body is None:
+            body = self._body(metrics, step_key)
+        if not self._append("row", body) and self._is_broken:
+            self._hand_directly(body)
 
     def config(self, scope: str, rank: int, values: Mapping[str, Json]) -> None:
         """Record redacted configuration values of a scope; see `ConfigEntry` for `rank`."""
@@ -98,16 +93,44 @@ class Recorder:
         self._append("finish", {"time_s": now_s(), "exit_code": exit_code})
         self.journal.close()
 
-    def _append_row(self, values: dict[str, Json], step_key: str, step: Json) -> None:
-        time_s = now_s()
+    def _plain_body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Json] | None:
+        """The row if each name stays as it is and each value is a finite number: most are, judged without a loop."""
+        if type(metrics) is not dict:
+            return None
+        values = metrics.copy()
+        step = values.pop(step_key)
+        kinds = set(map(type, values.values()))
+        if type(step) is not int or not kinds <= _NUMBERS or not self._plain_names.issuperset(values):
+            return None
+        if int in kinds and not all(_fits(value) for value in values.values() if type(value) is int):
+            return None
+        try:
+            total = sum(values.values())
+        except OverflowError:
+            return None
+        if total - total != 0 or not _fits(step) or step_key not in self._plain_names:
+            return None  # a value is not finite, or all of them together are not
+        return {"time_s": now_s(), "step_key": step_key, "step": step, "metrics": values}
+
+    def _body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Json]:
+        values: dict[str, Json] = {}
+        names = self._names
+        for key, value in metrics.items():
+            kind = type(value)
+            name = names.get(key) or self._name(key)
+            if kind is float or kind is bool or value is None or (kind is int and _fits(value)):  # type: ignore[arg-type]
+                values[name] = value  # type: ignore[assignment]
+            else:
+                values[name] = self._metric(name, value)
+        step_name = names.get(step_key) or self._name(step_key)
+        step = values.pop(step_name)
         if type(step) is not int:
             step = _as_step(step)
-        body: dict[str, Json] = {"time_s": time_s, "step_key": step_key, "step": step, "metrics": values}
+        body: dict[str, Json] = {"time_s": now_s(), "step_key": step_name, "step": step, "metrics": values}
         nonfinite = split_nonfinite(values)
         if nonfinite:
             body["nonfinite"] = nonfinite
-        if not self._append("row", body) and self._is_broken:
-            self._hand_directly(body, nonfinite or {})
+        return body
 
     def _append(self, kind: str, body: Mapping[str, Json]) -> bool:
         if self._is_broken:
@@ -128,7 +151,8 @@ class Recorder:
             "not safe from a crash any more, and changes of the configuration are not recorded. Training goes on."
         )
 
-    def _hand_directly(self, body: dict[str, Json], nonfinite: Mapping[str, Json]) -> None:
+    def _hand_directly(self, body: dict[str, Json]) -> None:
+        nonfinite: dict[str, Json] = body.get("nonfinite") or {}  # type: ignore[assignment]
         floats = {name: float(str(text).replace("Infinity", "inf")) for name, text in nonfinite.items()}
         self._on_broken(
             Row(
@@ -155,11 +179,13 @@ class Recorder:
             name = f"{hidden}~{number}"
         if len(self._names) < MAX_CACHED_NAMES:
             self._names[key] = name  # type: ignore[index]
+            if name == key and type(key) is str:
+                self._plain_names.add(name)
         return name
 
     def _metric(self, name: str, value: object) -> Json:
         plain = self._media_or_json(name, value)
-        if type(plain) is int and not _SMALLEST_INT <= plain <= _LARGEST_INT:
+        if type(plain) is int and not _fits(plain):
             return str(plain)
         if isinstance(plain, (str, list, dict)):
             return next(iter(self._redactor.row({name: plain}).values()))
@@ -176,8 +202,16 @@ class Recorder:
         plain = metric_to_json(value)
         if isinstance(plain, str) and not isinstance(value, str) and not self._has_warned:
             self._has_warned = True
-            logger.warning("slime_logging: %s is a %s, which no tracker can chart; it is logged as text", name, type(value).__name__)
+            logger.warning(
+                "slime_logging: %s is a %s, which no tracker can chart; it is logged as text",
+                name,
+                type(value).__name__,
+            )
         return plain
+
+
+def _fits(number: int) -> bool:
+    return _SMALLEST_INT <= number <= _LARGEST_INT
 
 
 def _as_step(step: Json) -> Json:
