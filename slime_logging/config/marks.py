@@ -11,7 +11,7 @@ import re
 MARK = re.compile(r"<hidden: [^<>]*>")
 
 MAX_NAME_CHARS = 64
-"""Of the name in a mark; the longest option of Megatron and slime has 58 characters."""
+"""Of the name in a mark; the longest option of Megatron and slime has 57 characters."""
 
 _OPEN = "<hidden: "
 _NOT_IN_NAME = re.compile(r"[^\w.+ -]+")

@@ -135,6 +135,8 @@ _QUICKER = {
 }
 """More exact patterns, over lower-case text, for hints that are too short to tell anything."""
 
+_DOTTED = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z0-9_]+){2,}\Z")
+"""Names of modules and parameters: `model.layers.0.weight`."""
 _RANDOM_TEXT = re.compile(r"[\w+/=.~-]{16,}\Z")
 
 
@@ -150,6 +152,8 @@ def looks_random(text: str) -> bool:
     """Whether a text could be a generated key: 16 characters or more without spaces, letters and digits (or both
     cases) mixed, no path."""
     if not _RANDOM_TEXT.match(text) or text.startswith(("/", "./", "~/", "../")) or text.count("/") > 2:
+        return False
+    if _DOTTED.match(text):
         return False
     has_digit = any(c.isdigit() for c in text)
     has_lower, has_upper = text != text.upper(), text != text.lower()

@@ -109,7 +109,7 @@ HARMLESS_NAMES = word_set(
 """Whole names that are settled here, before any rule."""
 
 MAX_NAME_CHARS = 256
-"""Longer names are judged by their end; the longest option of Megatron and slime has 58 characters."""
+"""Longer names are judged by their end; the longest option of Megatron and slime has 57 characters."""
 
 HINT = re.compile(
     r"key|token|secret|passw|passp|passc|_pass|pwd|cred|auth|\bsig|signature|cookie|\bpat\b|_pat|jwt|bearer|dsn|webhook|connection|"

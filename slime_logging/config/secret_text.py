@@ -52,6 +52,8 @@ _FLAG = re.compile(r"--?[A-Za-z]")
 NAME_LIKE = re.compile(r"(?:[\w.-]+/)*[A-Za-z]+(?:_[A-Za-z]+)+")
 """A text that is itself an option's name: beside another name it is not that one's value, but one more of a list."""
 _BEFORE_BRACKET = re.compile(r"(?:\\*[\"'`])?\s*[=:]\s*[\[{(]")
+_MAX_LOOKED_AT = 2_000
+"""Longer values under a name that says too little are hidden unread, so that no text costs quadratic time."""
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -93,6 +95,8 @@ def _is_secret(text: str, match: re.Match[str], value: _Value, verdict: Verdict)
     """Whether the value is hidden, which takes less in data than in prose (`token: expected`)."""
     plain = value.text.strip()
     between = text[match.end() : value.start].strip()
+    if len(plain) > _MAX_LOOKED_AT and verdict < Verdict.HIDDEN:
+        return True
     if verdict <= Verdict.IF_RANDOM:
         return looks_random(plain)
     if not match["flag"] and _LOOSELY.fullmatch(between):

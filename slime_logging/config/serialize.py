@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import array
-import base64
 import collections
 import dataclasses
 import datetime
@@ -22,7 +21,6 @@ import enum
 import fractions
 import functools
 import itertools
-import math
 import os
 import re
 import types
@@ -34,21 +32,16 @@ import orjson
 
 from slime_logging.backends.base import Json
 from slime_logging.config import describe
+from slime_logging.config.json_scalars import MAX_TEXT_CHARS, bytes_json, float_json, int_json, same, text_json
 
-MAX_SAFE_INT = 2**53
-"""Beyond it, readers that hold numbers as doubles (JavaScript, so every tracker's page) show a different integer."""
-MAX_TEXT_CHARS = 16_384
-"""Chat templates and role files, the longest real option values seen, stay below 10,000 characters."""
+__all__ = ["MAX_DEPTH", "MAX_ITEMS", "MAX_TEXT_CHARS", "arguments_to_json", "metric_to_json", "to_json"]
+
 MAX_ITEMS = 1_000
 """Of one list or mapping. A configuration's lists are a few dozen long; longer ones are data (token ids, datasets)."""
 MAX_NODES = 20_000
 """Of one option's value in all, so that nested lists cannot multiply `MAX_ITEMS`."""
 MAX_DEPTH = 32
 """Far deeper than real configurations, far from Python's and orjson's (254) limits of recursion."""
-
-_CUT_BACK_CHARS = 256
-"""A shortened text ends before a word, if one began within so many characters: half a key is not recognised as a
-key."""
 
 
 def to_json(value: Any) -> Json:
@@ -74,7 +67,7 @@ def arguments_to_json(args: argparse.Namespace | Mapping[str, Any]) -> dict[str,
         exact = _EXACT.get(type(value))
         json = exact(value) if exact is not None else _Walk().any(value, 0)
         if type(name) is str:
-            out[name if name.isascii() else _text(name)] = json
+            out[name if name.isascii() else text_json(name)] = json
         else:
             out[_unused(_key_text(name), out.keys() | names)] = json
     return out
@@ -105,62 +98,13 @@ def _snapshot(args: Any) -> dict[Any, Any]:
     return {}
 
 
-def _same(value: Any) -> Json:
-    return value  # type: ignore[no-any-return]
-
-
-def _int(value: int) -> Json:
-    value = int.__int__(value)
-    if -MAX_SAFE_INT <= value <= MAX_SAFE_INT:
-        return value
-    bits = value.bit_length()
-    # str() of more than 4,300 digits raises (CPython's limit against quadratic time); hexadecimal has no limit.
-    return str(value) if bits < 10_000 else _shortened(hex(value))
-
-
-def _float(value: float) -> Json:
-    value = float.__float__(value)
-    if math.isfinite(value):
-        return value
-    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-
-
-def _text(value: str) -> str:
-    if type(value) is not str:
-        value = str.__getitem__(value, slice(None))
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            value = value.encode("utf-8", "backslashreplace").decode()
-    return value if len(value) <= MAX_TEXT_CHARS else _shortened(value)
-
-
-def _shortened(text: str) -> str:
-    head = text[:MAX_TEXT_CHARS]
-    cut = re.search(r"[^\s,;\"'&]*\Z", head[-_CUT_BACK_CHARS:])
-    if cut is not None and 0 < len(cut.group()) < _CUT_BACK_CHARS:
-        head = head[: -len(cut.group())]
-    return f"{head}... <shortened: {len(text)} characters>"
-
-
-def _bytes(value: Any) -> Json:
-    size = value.nbytes if type(value) is memoryview else len(value)
-    head = bytes(value[:MAX_TEXT_CHARS]) if size > MAX_TEXT_CHARS else bytes(value)
-    try:
-        text = head.decode()
-    except UnicodeDecodeError:
-        text = "base64:" + base64.b64encode(head).decode()
-    return _text(text) if size <= MAX_TEXT_CHARS else f"{_text(text)}... <shortened: {size} bytes>"
-
-
 _EXACT: dict[type, Callable[[Any], Json]] = {
-    type(None): _same,
-    bool: _same,
-    int: _int,
-    float: _float,
-    str: _text,
-    bytes: _bytes,
+    type(None): same,
+    bool: same,
+    int: int_json,
+    float: float_json,
+    str: text_json,
+    bytes: bytes_json,
 }
 
 
@@ -168,7 +112,7 @@ def _key_text(key: Any) -> str:
     """A mapping's key as text: JSON's own words for None and bools, a number's digits, else the JSON text of the
     key."""
     if issubclass(type(key), str) and not issubclass(type(key), enum.Enum):
-        return _text(key)
+        return text_json(key)
     json = to_json(key)
     return json if isinstance(json, str) else orjson.dumps(json).decode()
 
@@ -208,35 +152,35 @@ class _Walk:
             return bool(value)
         try:
             if issubclass(cls, enum.Enum):
-                return _text(value._name_)
+                return text_json(value._name_)
             if issubclass(cls, int):
                 number = int.__int__(value)
                 return number if -(2**63) <= number < 2**63 else float(number)
             return float.__float__(value) if issubclass(cls, float) else float(value)
         except (Exception, SystemExit, GeneratorExit):
-            return _text(describe.object_text(value))
+            return text_json(describe.object_text(value))
 
     def _other(self, value: Any, depth: int) -> Json:
         cls = type(value)
         if describe.is_named(value):
-            return _text(describe.qualified_name(value))
+            return text_json(describe.qualified_name(value))
         if describe.is_proxy(value):
-            return _text(describe.class_name(value))
+            return text_json(describe.class_name(value))
         if issubclass(cls, enum.Enum):
             name = value._name_
-            return _text(name) if issubclass(type(name), str) else _text(repr(value))
+            return text_json(name) if issubclass(type(name), str) else text_json(repr(value))
         for base, convert in _SCALARS:
             if issubclass(cls, base):
                 return convert(value)
         if describe.is_array(value):
             plain = describe.array_value(value)
-            return _text(plain) if type(plain) is str else self.any(plain, depth)
+            return text_json(plain) if type(plain) is str else self.any(plain, depth)
         if describe.is_a(value, "torch", "dtype") or describe.is_a(value, "torch", "device"):
             return str(value)
         container = self._container(value)
         if container is not None:
             return self._inner(value, container, depth)
-        return _text(describe.object_text(value))
+        return text_json(describe.object_text(value))
 
     def _container(self, value: Any) -> Callable[[Any, int], Json] | None:
         cls = type(value)
@@ -348,12 +292,12 @@ def _is_set(slot: types.MemberDescriptorType, value: Any) -> bool:
 
 
 _SCALARS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Json]], ...] = (
-    (str, _text),
-    (int, _int),
-    (float, _float),
-    ((bytes, bytearray, memoryview), _bytes),
+    (str, text_json),
+    (int, int_json),
+    (float, float_json),
+    ((bytes, bytearray, memoryview), bytes_json),
     (os.PathLike, lambda value: to_json(os.fspath(value))),
-    ((decimal.Decimal, fractions.Fraction, uuid.UUID, datetime.timedelta), lambda value: _text(str(value))),
-    ((datetime.date, datetime.time), lambda value: _text(value.isoformat())),
+    ((decimal.Decimal, fractions.Fraction, uuid.UUID, datetime.timedelta), lambda value: text_json(str(value))),
+    ((datetime.date, datetime.time), lambda value: text_json(value.isoformat())),
     (re.Pattern, lambda value: to_json(value.pattern)),
 )
