@@ -42,12 +42,13 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Imply:
-    """Where `when(values)` holds, `target` is `value`."""
+    """Where `when(values)` holds, `target` is `value`; `is_new` where validation makes the argument."""
 
     target: str
     sources: tuple[str, ...]
     when: Callable[[Values], Any]
     value: Any
+    is_new: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +86,8 @@ def _ffn_hidden_size(values: Values) -> Any:
 
 
 def _kv_channels(values: Values) -> Any:
-    return values["hidden_size"] // values["num_attention_heads"]
+    size, rest = divmod(values["hidden_size"], values["num_attention_heads"])
+    return None if rest else size  # validation refuses a remainder; so do the requirements where it is None
 
 
 def _padded_vocab_size(values: Values) -> Any:
@@ -172,8 +174,8 @@ IMPLIED: tuple[Imply, ...] = (
     Imply("no_load_optim", ("skip_train", "moe_use_upcycling", "no_load_optim"),
           lambda v: v["skip_train"] or v["moe_use_upcycling"], True),
     Imply("no_load_rng", ("moe_use_upcycling", "no_load_rng"), lambda v: v["moe_use_upcycling"], True),
-    Imply("cpu_offloading", ("cpu_offloading_num_layers", "cpu_offloading"),
-          lambda v: v["cpu_offloading_num_layers"] > 0, True),
+    Imply("cpu_offloading", ("cpu_offloading_num_layers",),
+          lambda v: v["cpu_offloading_num_layers"] > 0, True, is_new=True),
     Imply("te_rng_tracker", ("cuda_graph_impl", "transformer_impl", "te_rng_tracker"),
           lambda v: v["cuda_graph_impl"] != "none"
           and "transformer_engine" in (v["transformer_impl"], v["cuda_graph_impl"]), True),
@@ -200,10 +202,11 @@ def derive(base: Values, values: dict[str, Any], changed: Collection[str], writt
     found: list[Derived] = []
     rules: tuple[Follow | Imply, ...] = (*FOLLOWING, *IMPLIED)
     for rule in rules:
-        if rule.target not in values or moved.isdisjoint(rule.sources if isinstance(rule, Imply) else _inputs(rule)):
+        is_there = rule.target in values or (isinstance(rule, Imply) and rule.is_new)
+        if not is_there or moved.isdisjoint(rule.sources if isinstance(rule, Imply) else _inputs(rule)):
             continue
         value = _followed(rule, base, values, written) if isinstance(rule, Follow) else _implied(rule, values)
-        if value is KEEP or _equal(values[rule.target], value):
+        if value is KEEP or _equal(values.get(rule.target), value):
             continue
         values[rule.target] = value
         moved.add(rule.target)

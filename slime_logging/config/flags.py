@@ -69,7 +69,9 @@ def parser_of(table: OptionTable) -> ArgumentParser:
     """A parser with the options of a table."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     for option in table.values():
-        parser.add_argument(*option.flags, dest=option.name, default=option.default, **_keywords(option))
+        # argparse adds the --no- form of each flag by itself
+        flags = option.flags[::2] if option.action == "boolean_optional" else option.flags
+        parser.add_argument(*flags, dest=option.name, default=option.default, **_keywords(option))
     return parser
 
 

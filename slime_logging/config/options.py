@@ -12,6 +12,7 @@ The table is made again from any `argparse.ArgumentParser`, or from a function t
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import enum
 import functools
 import importlib
@@ -44,12 +45,13 @@ KINDS: Mapping[str, str] = {
     "bool": "bool",
     "loads": "json",
     "enum_type_handler": "enum",
+    "enum": "enum",
     "moe_freq_type": "pattern",
     "la_freq_type": "pattern",
     "no_rope_freq_type": "pattern",
     "tuple_type": "int_tuple",
 }
-"""Names of converters (`type=`) -> kinds of value; the last four are functions of Megatron-LM's parser."""
+"""Names of converters (`type=`) -> kinds of value; `enum` is what this module writes for any enum."""
 
 SPECIAL_KINDS: Mapping[str, str] = {"cuda_graph_scope": "cuda_graph_scope"}
 """Options whose converter is a lambda in Megatron-LM's parser, so has no name to go by."""
@@ -124,11 +126,11 @@ class OptionTable(Mapping[str, Option]):
             option = _option_of(action)
             first = live.get(action.dest)
             if first is not None:
-                option = Option(**{**_fields(first), "flags": (*first.flags, *option.flags)})
+                option = dataclasses.replace(first, flags=(*first.flags, *option.flags))
             live[action.dest] = option
         for name, default in parser._defaults.items():
             if name in live:
-                live[name] = Option(**{**_fields(live[name]), "default": default})
+                live[name] = dataclasses.replace(live[name], default=default)
         return cls({}, live)
 
     @classmethod
@@ -195,6 +197,8 @@ def _fields(option: Option) -> dict[str, Any]:
 
 
 def _plain(option: Option) -> dict[str, Any]:
+    if option.kind == "enum" and KINDS.get(option.type or "") != "enum":
+        option = dataclasses.replace(option, type="enum")
     kept = {name: _plain_value(value) for name, value in _fields(option).items() if name not in ("name", "convert")}
     return {name: value for name, value in kept.items() if value is not None and (name, value) != ("action", "store")}
 

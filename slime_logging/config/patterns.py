@@ -34,7 +34,7 @@ def evaluate(text: str) -> Value:
 
 def _value(node: ast.expr) -> Value:
     if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
+        return _bounded(node.value)
     if isinstance(node, ast.List):
         return [_value(item) for item in node.elts]
     if isinstance(node, ast.Tuple):

@@ -16,10 +16,10 @@ from typing import Any
 from slime_logging.config.nodes import Entries, Items, Node, Scalar
 from slime_logging.config.problems import Problem, shown_line
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 18
 MAX_DEPTH = 32
 MAX_NODES = 20_000
-"""A role file has some hundred nodes; the bounds leave two orders of magnitude."""
+"""A role file has some hundred nodes; the bounds leave more than an order of magnitude."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import difflib
 import enum
 import json
 import math
+import signal
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -19,6 +20,9 @@ from slime_logging.config.problems import shown_value
 from slime_logging.config.targets import Mistake, Target, as_yaml
 
 SWITCH_WORDS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+ENUMS: Mapping[str, type[enum.Enum]] = {"exit_signal": signal.Signals}
+"""Options whose values are members of an enum of the standard library, whatever the base holds."""
+
 MAX_DIGITS = 400
 """Digits of a whole number; a float holds 309 of them, and `1e999999999` must not be written out."""
 
@@ -150,8 +154,9 @@ def _dtype(target: Target, node: Node) -> Any:
 def _enum(target: Target, node: Node) -> Any:
     text = text_of(target, node, "a name").strip()
     choices = None if target.option is None else target.option.choices
-    first = target.base if isinstance(target.base, enum.Enum) else (choices[0] if choices else None)
-    if not isinstance(first, enum.Enum):  # only the table knows it: the names are all there is
+    known = next(iter(ENUMS[target.name])) if target.name in ENUMS else None
+    first = next((found for found in (target.base, *(choices or ()), known) if isinstance(found, enum.Enum)), None)
+    if first is None:  # only the table knows it: the names are all there is
         if choices and text not in choices:
             raise _not_a_choice(target, node, [str(choice) for choice in choices])
         return text
