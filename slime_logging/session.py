@@ -16,6 +16,7 @@ import os
 import platform
 import socket
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.backends import PACKAGES
-from slime_logging.backends.base import Json, RunFacts, Writer
+from slime_logging.backends.base import Json, Row, RunFacts, Writer
 from slime_logging.config.redact import Redactor, safe_exception_text
 from slime_logging.config.scope import (
     UNPREFIXED_ROLES,
@@ -35,7 +36,7 @@ from slime_logging.config.scope import (
     to_json_mapping,
 )
 from slime_logging.errors import MissingBackendError
-from slime_logging.record.delivery import Delivery, DeliveryResult
+from slime_logging.record.delivery import NOTHING, Delivery, DeliveryResult
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
@@ -80,6 +81,7 @@ class Session:
         self.deliveries: list[Delivery] = []
         self.sampler: SystemSampler | None = None
         self.is_finished = False
+        self._direct_lock = threading.RLock()
 
     @property
     def role(self) -> str | None:
@@ -114,7 +116,7 @@ class Session:
         for delivery in self.deliveries:
             delivery.stop(code, self.settings.finish_timeout_s)
         results = [delivery.wait() for delivery in self.deliveries]
-        self.directory.unlock()
+        self.directory.unlock(is_delivering=any(delivery.is_running for delivery in self.deliveries))
         return results
 
     def abandon(self) -> None:
@@ -127,10 +129,26 @@ class Session:
 
     def deliver(self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None]) -> None:
         """Start a delivery to each of these trackers: of the whole run in the primary, else of the own journal."""
-        if trackers:
-            self.directory.share_delivery()
+        self._start_deliveries(
+            run, trackers, writer, on_open, None if self.is_primary else self.recorder.opening.journal
+        )
+
+    def hand_directly(self, row: Row) -> None:
+        """Deliver a row that the journal could not take; a process that left delivery to the primary now begins its own."""
+        with self._direct_lock:
+            if not self.deliveries and not self.is_finished:
+                run = _run_file(self.directory.path.name, self.settings, run_roles(self.args), self.redactor)
+                writer = Writer(
+                    label=self.recorder.opening.journal, is_primary=False, is_shared=self.settings.is_wandb_online
+                )
+                self._start_deliveries(run, self.settings.trackers, writer, lambda: None, NOTHING)
+        for delivery in self.deliveries:
+            delivery.hand_directly(row)
+
+    def _start_deliveries(
+        self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None], only: str | None
+    ) -> None:
         facts = run_facts(run, self.directory, self.settings.options)
-        only = None if self.is_primary else self.recorder.opening.journal
         for name in trackers:
             delivery = Delivery(
                 name,
@@ -155,7 +173,7 @@ class Session:
 
         def new_recorder() -> Recorder:
             opening = replace(main, journal=journal_name("system"), role="system", is_primary=False, owner=main.journal)
-            return Recorder(self.directory, opening, self.redactor, lambda row: None)
+            return Recorder(self.directory, opening, self.redactor, self.hand_directly)
 
         self.sampler = SystemSampler(self.directory, host, run.created_s, interval_s, new_recorder)
         self.sampler.start()
@@ -182,6 +200,8 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
     try:
         run = directory.start(_run_file(directory.path.name, settings, run_roles(args), redactor))
         opening = _opening(run, role, is_primary=True, rank=None)
+        if settings.trackers:
+            directory.share_delivery()
         session = _session(args, settings, directory, opening, redactor)
     except BaseException:
         directory.unlock()
@@ -226,13 +246,20 @@ def join(
     if directory is not None:
         run = directory.read()
         wants_client = (wants_client or settings.writer == "shared") and run.is_shared and settings.is_wandb_online
-        delivers = ("wandb",) if wants_client else ()
+        delivers: tuple[str, ...] = ("wandb",) if wants_client else ()
     else:
         require_packages(settings.trackers)
         delivers = settings.trackers
         directory, run = _own_directory(args, address, settings, redactor)
     opening = _opening(run, role, is_primary=False, rank=_rank(args), delivers=delivers)
-    session = _session(args, settings, directory, opening, redactor)
+    try:
+        if delivers:
+            directory.share_delivery()
+            directory.hold(opening.journal)
+        session = _session(args, settings, directory, opening, redactor)
+    except BaseException:
+        directory.unlock()
+        raise
     if role is not None:
         session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
@@ -330,9 +357,8 @@ def _session(
 ) -> Session:
     sessions: list[Session] = []
 
-    def hand_directly(row: Any) -> None:
-        for delivery in sessions[0].deliveries:
-            delivery.hand_directly(row)
+    def hand_directly(row: Row) -> None:
+        sessions[0].hand_directly(row)
 
     recorder = Recorder(directory, opening, redactor, hand_directly)
     sessions.append(Session(args, settings, directory, recorder, redactor))

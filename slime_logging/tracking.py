@@ -180,12 +180,18 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
     for session in [s for s in _sessions if s.is_primary]:
         if session.args is args:
             return
-        logger.warning("slime_logging: a new run begins in this process; the one before, %s, ends", session.directory.path)
+        logger.warning(
+            "slime_logging: a new run begins in this process; the one before, %s, ends", session.directory.path
+        )
         _finish(session, 0)
     session = start_primary(args, settings, role, _be_first_at_exit)
     _enter(session)
     trackers = ", ".join(_tracker_label(name, settings) for name in settings.trackers) or "journals only"
-    print(f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}", file=sys.stderr, flush=True)
+    print(
+        f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _tracker_label(name: str, settings: Settings) -> str:
@@ -236,9 +242,12 @@ def _finish(session: Session, exit_code: int) -> None:
 
 def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
     lines = [
-        f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({r.state}{': ' if r.reason else ''}{r.reason})" for r in left
+        f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({r.state}{': ' if r.reason else ''}{r.reason})"
+        for r in left
     ]
-    return "\n".join([*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {session.directory.path}"])
+    return "\n".join(
+        [*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {session.directory.path}"]
+    )
 
 
 def _swallow(call: str) -> None:
@@ -272,7 +281,10 @@ def _be_first_at_exit() -> None:
 
 def _handle_sigterm() -> None:
     """Turn the default death by SIGTERM into a SystemExit, so that the job's `finally` blocks and ours run."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
         return
 
     def leave(signum: int, _: object) -> None:
@@ -296,9 +308,16 @@ def _rejoin_after_fork() -> None:
     with _lock:
         parents, _forked_from[:] = list(_forked_from), []
         for parent in parents:
-            address = find(parent.args)
-            if address is not None:
-                _sessions.append(join(parent.args, parent.settings, parent.role, address, _be_first_at_exit))
+            try:
+                address = find(parent.args)
+                if address is not None:
+                    _sessions.append(join(parent.args, parent.settings, parent.role, address, _be_first_at_exit))
+            except Exception as error:  # `log` brought us here, and must not raise
+                logger.error(
+                    "slime_logging: this forked process cannot join its parent's run, and is not tracked: %s: %s",
+                    type(error).__name__,
+                    error,
+                )
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

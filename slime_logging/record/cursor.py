@@ -2,14 +2,14 @@
 
 Policy: `confirmed` is what the tracker certainly holds, `handed` what its client was given. They differ for clients with a queue
 of their own, and after a crash only `confirmed` counts: what lies between is looked up in the tracker before it is sent again.
-A cursor that was not closed says that such a look is needed, until a later one that absorbed it was closed.
+A cursor that was not closed says that such a look is needed, until a later one that absorbed it was closed. The cursor of a process
+that delivers its own journals speaks for these alone, and is absorbed only by one that takes them over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import msgspec
 import orjson
@@ -21,17 +21,23 @@ MAX_CURSOR_BYTES = 64 * 2**20
 
 @dataclass
 class Place:
-    """Where one journal stands: byte offsets behind the last record, and how many rows lie before each."""
+    """Where one journal stands: byte offsets behind the last record, and how many rows before each were taken, and how many set aside."""
 
     confirmed: int = 0
     handed: int = 0
     num_confirmed: int = 0
     num_handed: int = 0
+    num_aside: int = 0
+    num_aside_confirmed: int = 0
 
 
 @dataclass
 class Cursor:
-    """The state of one delivery to one destination (see `backends.destination`). `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why."""
+    """The state of one delivery to one destination (see `backends.destination`).
+
+    `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why. `only` names the process whose own journals
+    it delivers, "" where it delivers all of the run.
+    """
 
     backend: str
     destination: str
@@ -39,7 +45,7 @@ class Cursor:
     state: str = "opening"
     reason: str = ""
     is_closed: bool = False
-    num_set_aside: int = 0
+    only: str = ""
     updated_s: float = 0.0
     places: dict[str, Place] = field(default_factory=dict)
     absorbed: list[str] = field(default_factory=list)
@@ -48,17 +54,31 @@ class Cursor:
         """The place in a journal, from its start when it is new."""
         return self.places.setdefault(journal, Place())
 
-    def hand(self, journal: str, offset: int, num_rows: int, *, is_confirmed: bool) -> None:
-        """Note that everything before `offset`, `num_rows` rows more than before, is with the client."""
+    @property
+    def num_set_aside(self) -> int:
+        """Rows that the tracker refused for good."""
+        return sum(place.num_aside for place in list(self.places.values()))
+
+    def hand(self, journal: str, offset: int, num_rows: int, num_aside: int, *, is_confirmed: bool) -> None:
+        """Note that of what lies before `offset`, `num_rows` rows more than before are with the client, and so many more set aside."""
         place = self.place(journal)
-        place.handed, place.num_handed = offset, place.num_handed + num_rows
+        place.handed, place.num_handed, place.num_aside = (
+            offset,
+            place.num_handed + num_rows,
+            place.num_aside + num_aside,
+        )
         if is_confirmed:
-            place.confirmed, place.num_confirmed = offset, place.num_handed
+            _confirm(place)
 
     def confirm(self) -> None:
         """Note that the tracker holds all that was handed over."""
         for place in self.places.values():
-            place.confirmed, place.num_confirmed = place.handed, place.num_handed
+            _confirm(place)
+
+    def take_back(self) -> None:
+        """Note that of what was handed over and not confirmed, nothing is certain."""
+        for journal in list(self.places):
+            self.places[journal] = _at_confirmed(self.places[journal])
 
     def save(self, directory: RunDirectory) -> None:
         """Replace the cursor's file."""
@@ -67,13 +87,16 @@ class Cursor:
 
 
 def read_cursors(directory: RunDirectory, destination: str | None = None) -> list[Cursor]:
-    """Every cursor of a destination (None: of all) that can be read, in the order of their last change."""
+    """Every cursor of a destination (None: of all) that can be read, in the order of their last change; in all `MAX_CURSOR_BYTES` at most."""
     cursors = []
+    num_bytes = 0
     for path in sorted(directory.delivery.glob("*@*.json")):
         try:
-            if path.is_symlink() or path.stat().st_size > MAX_CURSOR_BYTES:
+            if path.is_symlink() or not path.is_file() or num_bytes + path.stat().st_size > MAX_CURSOR_BYTES:
                 continue
-            cursor = msgspec.json.decode(path.read_bytes(), type=Cursor)
+            data = path.read_bytes()
+            num_bytes += len(data)
+            cursor = msgspec.json.decode(data, type=Cursor)
         except (OSError, msgspec.MsgspecError):
             continue
         if destination in (None, cursor.destination):
@@ -81,7 +104,9 @@ def read_cursors(directory: RunDirectory, destination: str | None = None) -> lis
     return sorted(cursors, key=lambda cursor: cursor.updated_s)
 
 
-def next_cursor(backend: str, destination: str, label: str, before: Iterable[Cursor]) -> tuple[Cursor, bool]:
+def next_cursor(
+    backend: str, destination: str, label: str, before: Iterable[Cursor], *, only: str = ""
+) -> tuple[Cursor, bool]:
     """A cursor that goes on where the earlier ones ended, and whether the tracker must be looked at first.
 
     Args:
@@ -89,15 +114,58 @@ def next_cursor(backend: str, destination: str, label: str, before: Iterable[Cur
         destination: where its rows go.
         label: the new delivery's label.
         before: all earlier cursors of the destination for this run.
+        only: the process whose own, new journals are delivered: there is nothing before them.
     """
-    cursor = Cursor(backend=backend, destination=destination, label=label)
+    cursor = Cursor(backend=backend, destination=destination, label=label, only=only)
+    if only:
+        return cursor, False
     earlier = list(before)
-    settled = {name for old in earlier if old.is_closed for name in old.absorbed}
+    settled = _settled(earlier)
     for old in earlier:
-        cursor.absorbed.append(old.label)
-        for journal, place in old.places.items():
-            mine = cursor.place(journal)
-            if place.confirmed >= mine.confirmed:
-                cursor.places[journal] = Place(place.confirmed, place.confirmed, place.num_confirmed, place.num_confirmed)
-    must_look = any(not old.is_closed and old.label not in settled for old in earlier)
-    return cursor, must_look
+        for journal in old.places:
+            _adopt_place(cursor, journal, old)
+        if not old.only:
+            cursor.absorbed.append(old.label)
+    return cursor, any(not old.is_closed and not old.only and old.label not in settled for old in earlier)
+
+
+def adopt(cursor: Cursor, journal: str, owner: str, before: Iterable[Cursor], *, trusts_places: bool = True) -> bool:
+    """Take over a journal that its process, now gone, delivered itself; whether the tracker must be looked at first.
+
+    Args:
+        cursor: the one that takes over.
+        journal: the journal's name.
+        owner: the name of its process's main journal.
+        before: the cursors of the destination as they are now.
+        trusts_places: False for a delivery that trusts no cursor.
+    """
+    earlier = list(before)
+    settled = _settled(earlier)
+    must_look = False
+    for old in earlier:
+        if old.only != owner:
+            continue
+        if trusts_places and journal in old.places:
+            _adopt_place(cursor, journal, old)
+        if old.label not in cursor.absorbed:
+            cursor.absorbed.append(old.label)
+        must_look |= not old.is_closed and old.label not in settled
+    return must_look
+
+
+def _settled(cursors: Iterable[Cursor]) -> set[str]:
+    return {name for cursor in cursors if cursor.is_closed for name in cursor.absorbed}
+
+
+def _adopt_place(cursor: Cursor, journal: str, old: Cursor) -> None:
+    if old.places[journal].confirmed >= cursor.place(journal).confirmed:
+        cursor.places[journal] = _at_confirmed(old.places[journal])
+
+
+def _confirm(place: Place) -> None:
+    place.confirmed, place.num_confirmed, place.num_aside_confirmed = place.handed, place.num_handed, place.num_aside
+
+
+def _at_confirmed(place: Place) -> Place:
+    rows, aside = place.num_confirmed, place.num_aside_confirmed
+    return Place(place.confirmed, place.confirmed, rows, rows, aside, aside)

@@ -4,6 +4,8 @@ Policy:
 
 - Rows are taken from the journals in batches and handed to the backend; what the backend cannot take now is tried again with a
   growing pause, what it will never take is set aside with the reason, one row at a time.
+- What a client with a queue of its own was given counts as nothing until a `close` that returned: when such a client breaks,
+  everything since the last confirmation is looked up and, where it is not there, sent again.
 - Nothing raised by a backend leaves the thread. A tracker that is down or slow holds up neither training nor another tracker.
 - After a delivery that ended without closing (a crash), the tracker is asked what it holds before anything is sent again; the same is
   done after a hand-over of which it is not known how far it came. So no row is lost, and none is doubled where the tracker can be
@@ -20,16 +22,18 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 import orjson
 
 from slime_logging.backends import destination, new_backend
-from slime_logging.backends.base import Backend, Point, Readable, Row, RunFacts, Writer
+from slime_logging.backends.base import Backend, Row, RunFacts, Writer
 from slime_logging.errors import BackendError, TryAgain, WillNeverWork
-from slime_logging.record.cursor import next_cursor, read_cursors
+from slime_logging.record.cursor import adopt, next_cursor, read_cursors
 from slime_logging.record.entries import Opening
-from slime_logging.record.feed import Batch, Feed
+from slime_logging.record.feed import Batch, Feed, count_rows, read_opening
+from slime_logging.record.held import Held
 from slime_logging.record.run import RunDirectory
 
 logger = logging.getLogger("slime_logging")
@@ -42,6 +46,17 @@ NUM_REFUSALS_IN_A_ROW = 20
 """When so many rows in a row are refused and none is taken, it is the tracker that refuses, not the rows."""
 
 GRACE_S = 5.0
+
+ORPHAN_S = 1.0
+"""How long the process of a killed delivery's client may outlive it and go on writing (W&B's looks every 0.25 s); then it is looked."""
+
+MAX_DIRECT_ROWS = 20_000
+"""Rows that no journal could take and that wait in memory: about 100 MB of rows of 30 floats. Beyond it the oldest go."""
+
+BATCH_ROWS = 1_000
+
+NOTHING = "-"
+"""No process's name: a delivery with this `only` has no journal to read, and takes rows from `hand_directly` alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +84,8 @@ class Delivery:
         directory: the run's.
         facts: what the backend needs to know of the run.
         writer: which process this is.
-        only: the process whose journals to deliver, by its main journal's name; None delivers all of the run but those that a process of this start
-            delivers itself (for `slime-logging sync` those too).
+        only: the process whose journals to deliver, by its main journal's name, or `NOTHING`; None delivers all of the run but those
+            that a living process delivers itself.
         start: which start of the run this is.
         is_repair: trust no cursor; send whatever the tracker does not hold.
         safe_text: makes a foreign exception's text fit to be written down.
@@ -97,17 +112,23 @@ class Delivery:
         self._safe_text = safe_text
         self._on_open = on_open
         self._backend: Backend = new_backend(backend)
-        where = destination(backend, facts.options)
-        before = read_cursors(directory, where)
-        self._cursor, is_unclear = next_cursor(backend, where, writer.label, before)
-        self._must_look = is_unclear or (not before and (start > 1 or writer.is_sync))
+        self._where = destination(backend, facts.options)
+        before = [] if only else read_cursors(directory, self._where)
+        self._cursor, self._must_look = next_cursor(backend, self._where, writer.label, before, only=only or "")
+        self._may_have_orphans = self._must_look
+        self._must_look |= not only and not before and (start > 1 or writer.is_sync)
+        self._is_repair = is_repair
         if is_repair:
             self._cursor.places, self._must_look = {}, True
-        self._only, self._start_number = only, start
-        self._feed = Feed(directory, self._is_mine, lambda name: self._cursor.place(name).confirmed)
+        self._only = only
+        self._feed = Feed(directory, self._reads_rows, self._begin_journal, has_all_config=not only)
         self._pending: Batch | None = None
-        self._held: set[Point] | None = None
-        self._direct: deque[Row] = deque()
+        self._held = Held()
+        self._is_careful = False
+        self._direct: deque[Row] = deque(maxlen=MAX_DIRECT_ROWS)
+        self._direct_handed: deque[Row] = deque(maxlen=MAX_DIRECT_ROWS)
+        self._has_overflowed = False
+        self._num_opens = 0
         self._is_open = False
         self._stop = threading.Event()
         self._deadline = float("inf")
@@ -121,6 +142,13 @@ class Delivery:
 
     def hand_directly(self, row: Row) -> None:
         """Deliver a row that no journal could take; it lives in this process's memory until the tracker has it."""
+        if len(self._direct) == MAX_DIRECT_ROWS and not self._has_overflowed:
+            self._has_overflowed = True
+            logger.error(
+                "slime_logging: %s takes nothing, and memory is bounded: the oldest of %d rows are lost",
+                self.name,
+                MAX_DIRECT_ROWS,
+            )
         self._direct.append(row)
 
     @property
@@ -147,22 +175,36 @@ class Delivery:
 
     def result(self) -> DeliveryResult:
         """How far the delivery is."""
-        places = list(self._cursor.places.values())
-        num_confirmed = sum(place.num_confirmed for place in places)
-        num_left = 0 if self._cursor.is_closed else self._feed.num_rows() - num_confirmed - self._cursor.num_set_aside
+        cursor = self._cursor
+        num_confirmed = sum(place.num_confirmed for place in list(cursor.places.values()))
+        num_left = 0 if cursor.is_closed else max(0, self._num_rows() - num_confirmed - cursor.num_set_aside)
         return DeliveryResult(
             backend=self.name,
-            state="unfinished" if self._thread.is_alive() else self._cursor.state,
-            reason=self._cursor.reason,
+            state="unfinished" if self._thread.is_alive() else cursor.state,
+            reason=cursor.reason,
             num_confirmed=num_confirmed,
-            num_left=num_left + len(self._direct),
-            num_set_aside=self._cursor.num_set_aside,
+            num_left=num_left + len(self._direct) + len(self._direct_handed),
+            num_set_aside=cursor.num_set_aside,
         )
 
-    def _is_mine(self, opening: Opening) -> bool:
+    def _num_rows(self) -> int:
+        """Rows of the journals that are this delivery's, counted on the disk now: the thread may hang with its feed."""
+        openings = ((path, read_opening(path)) for path in self._directory.journal_paths())
+        return sum(count_rows(path) for path, opening in openings if opening is not None and self._reads_rows(opening))
+
+    def _reads_rows(self, opening: Opening) -> bool:
+        owner = opening.owner or opening.journal
         if self._only is not None:
-            return self._only in (opening.journal, opening.owner)
-        return self._writer.is_sync or opening.start != self._start_number or self.name not in opening.delivers
+            return owner == self._only
+        return self.name not in opening.delivers or self._writer.is_sync or not self._directory.is_held(owner)
+
+    def _begin_journal(self, opening: Opening) -> int:
+        if self.name in opening.delivers and self._only is None:
+            before = read_cursors(self._directory, self._where)
+            owner = opening.owner or opening.journal
+            if adopt(self._cursor, opening.journal, owner, before, trusts_places=not self._is_repair):
+                self._must_look = self._may_have_orphans = True
+        return self._cursor.place(opening.journal).confirmed
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
@@ -176,40 +218,65 @@ class Delivery:
             self._release()
 
     def _deliver(self) -> None:
+        self._outlive_orphans()
         if not self._keep_trying(self._open):
             return
-        while True:
-            is_last = self._stop.is_set()
+        while not self._stop.is_set():
             if not self._keep_trying(self._pass_on):
                 return
-            if is_last and not self._has_more():
-                break
-            if not self._has_more():
-                self._stop.wait(POLL_INTERVAL_S)
-        self._close()
+            self._stop.wait(POLL_INTERVAL_S)
+        self._keep_trying(self._end)
 
     def _open(self) -> None:
         self._backend.open(self._facts, self._writer)
         self._is_open = True
+        self._num_opens += 1
+        if self._num_opens > 1:
+            self._feed.has_new_config = True  # the client that is gone may not have brought it there
         self._on_open()
         self._settle("delivering", "")
 
-    def _pass_on(self) -> None:
+    def _pass_on(self, *, is_last: bool = False) -> None:
         """Hand everything over that is there now, in batches."""
         if not self._is_open:
             self._open()
+        self._feed.discover(is_last=is_last)
+        if is_last:
+            self._feed.mark_end()
         if self._must_look:
-            self._look()
+            self._outlive_orphans()
+            self._held.look(self._backend, self._facts, self._directory, self._cursor)
             self._must_look = False
-        self._feed.discover()
         self._set_config()
         while self._take():
             self._write_pending()
             self._set_config()
             self._save_cursor()
+            if is_last and self._feed.is_at_mark() and not self._direct:
+                break
             if time.monotonic() > self._deadline:
                 raise TryAgain("the time for finishing ran out")
-        self._held = None  # a row that came after the look cannot be in it
+        self._held.forget()
+        self._is_careful = False
+
+    def _outlive_orphans(self) -> None:
+        if self._may_have_orphans and not self._backend.is_durable:
+            time.sleep(ORPHAN_S)
+        self._may_have_orphans = False
+
+    def _end(self) -> None:
+        """Hand the rest over and close; a close that is not confirmed is tried again with a new client while there is time."""
+        self._pass_on(is_last=True)
+        try:
+            self._backend.close(self._exit_code, max(1.0, self._deadline - time.monotonic()))
+        except TryAgain:
+            self._is_open = False
+            self._doubt()
+            raise
+        self._cursor.confirm()
+        self._direct_handed.clear()
+        self._cursor.is_closed = True
+        self._settle("closed", "")
 
     def _take(self) -> bool:
         if self._pending is None:
@@ -217,57 +284,69 @@ class Delivery:
             self._pending = batch if batch.ends or self._direct else None
         return self._pending is not None
 
-    def _has_more(self) -> bool:
-        return self._pending is not None or bool(self._direct)
-
     def _set_config(self) -> None:
         if self._feed.has_new_config:
             config = self._feed.config(self._facts.roles)
             try:
                 self._backend.set_config(config)
-            except BackendError:
+            except BackendError as error:
                 self._feed.has_new_config = True
+                if isinstance(error, TryAgain):
+                    self._doubt()
                 raise
 
     def _write_pending(self) -> None:
         batch = cast(Batch, self._pending)
-        rows = [row for row in batch.rows if not self._is_held(row)]
-        direct = list(self._direct)
+        direct = list(islice(self._direct, BATCH_ROWS))
+        rows = [row for row in (*batch.rows, *direct) if not self._held.take(self._backend, row)]
         try:
-            self._write(rows + direct)
+            num_aside = self._write(rows)
         except TryAgain:
             self._doubt()
             raise
-        for _ in direct:
-            self._direct.popleft()
+        for row in direct:
+            with suppress(ValueError):  # it went meanwhile, as the oldest of too many
+                self._direct.remove(row)
+            if not self._backend.is_durable:
+                self._direct_handed.append(row)
         for journal, (offset, num_rows) in batch.ends.items():
-            self._cursor.hand(journal, offset, num_rows, is_confirmed=self._backend.is_durable)
+            aside = num_aside.pop(journal, 0)
+            self._cursor.hand(journal, offset, num_rows - aside, aside, is_confirmed=self._backend.is_durable)
         self._pending = None
 
-    def _write(self, rows: list[Row]) -> None:
+    def _write(self, rows: list[Row]) -> dict[str, int]:
+        """Hand rows over; returns how many were set aside, by journal."""
         if not rows:
-            return
+            return {}
+        if self._is_careful:
+            return self._write_one_by_one(rows)
         try:
             self._backend.write(rows)
-        except WillNeverWork:
-            self._write_one_by_one(rows)
+        except WillNeverWork as error:
+            # Which row it was, and how far it came, is not known: look, and go on row by row.
+            self._is_careful = True
+            raise TryAgain(str(error)) from error
+        return {}
 
     def _doubt(self) -> None:
-        """After a hand-over that broke off: what the tracker holds is not known; a client with a queue must be emptied first."""
+        """After a hand-over that broke off: what the tracker holds is not known, and a client with a queue may have lost it."""
         self._must_look = True
-        if not self._backend.is_durable:
-            self._is_open = False
-            with suppress(BackendError):
-                self._backend.close(None, GRACE_S)
+        if self._backend.is_durable:
+            return
+        self._is_open = False
+        with suppress(BackendError):
+            self._backend.close(None, GRACE_S)
+        self._pending = None
+        self._cursor.take_back()
+        self._feed.rewind(lambda journal: self._cursor.place(journal).confirmed)
+        self._direct.extendleft(reversed(self._direct_handed))
+        self._direct_handed.clear()
 
-    def _write_one_by_one(self, rows: list[Row]) -> None:
+    def _write_one_by_one(self, rows: list[Row]) -> dict[str, int]:
         """Find the rows that the tracker refuses; if it refuses everything, it is the tracker that is at fault."""
-        self._look()
         refused: list[tuple[Row, str]] = []
         num_in_a_row = 0
         for row in rows:
-            if self._is_held(row):
-                continue
             try:
                 self._backend.write([row])
                 num_in_a_row = 0
@@ -276,33 +355,21 @@ class Delivery:
                 num_in_a_row += 1
                 if num_in_a_row >= NUM_REFUSALS_IN_A_ROW:
                     raise
+        num_aside: dict[str, int] = {}
         for row, reason in refused:
             self._set_aside(row, reason)
+            num_aside[row.journal] = num_aside.get(row.journal, 0) + 1
+        return num_aside
 
     def _set_aside(self, row: Row, reason: str) -> None:
         if self._cursor.num_set_aside == 0:
             logger.warning("slime_logging: %s refuses a row for good (%s); it stays in the journal", self.name, reason)
-        self._cursor.num_set_aside += 1
         path = self._directory.delivery / f"{self._cursor.destination}@{self._writer.label}.aside.jsonl"
         try:
             with path.open("ab") as file:
                 file.write(orjson.dumps({"row_id": row.row_id, "reason": reason}) + b"\n")
         except OSError:
             logger.warning("slime_logging: could not note that row %s was set aside", row.row_id)
-
-    # -- what the tracker holds already -------------------------------------------------------------------------------
-
-    def _look(self) -> None:
-        """Ask the tracker which points it holds, where it can be asked."""
-        if not hasattr(self._backend, "read_points"):
-            return
-        self._held = set(cast(Readable, self._backend).read_points(self._facts))
-
-    def _is_held(self, row: Row) -> bool:
-        if not self._held:
-            return False
-        points = cast(Readable, self._backend).points(row)
-        return bool(points) and all(point in self._held for point in points)
 
     # -- trying again, and the end ------------------------------------------------------------------------------------
 
@@ -332,16 +399,6 @@ class Delivery:
         else:
             self._stop.wait(pause_s)
 
-    def _close(self) -> None:
-        try:
-            self._backend.close(self._exit_code, max(1.0, self._deadline - time.monotonic()))
-        except BackendError as error:
-            self._settle("waiting" if isinstance(error, TryAgain) else "refused", self._safe_text(error))
-            return
-        self._cursor.confirm()
-        self._cursor.is_closed = True
-        self._settle("closed", "")
-
     def _release(self) -> None:
         if not self._cursor.is_closed:
             try:
@@ -352,9 +409,13 @@ class Delivery:
 
     def _settle(self, state: str, reason: str) -> None:
         if state == "waiting" and self._cursor.state == "opening":
-            logger.warning("slime_logging: %s cannot be reached now (%s); rows are kept and delivered later", self.name, reason)
+            logger.warning(
+                "slime_logging: %s cannot be reached now (%s); rows are kept and delivered later", self.name, reason
+            )
         if state == "refused" and self._cursor.state != "refused":
-            logger.error("slime_logging: %s refuses this run (%s); rows are kept in %s", self.name, reason, self._directory.path)
+            logger.error(
+                "slime_logging: %s refuses this run (%s); rows are kept in %s", self.name, reason, self._directory.path
+            )
         has_changed = state != self._cursor.state
         self._cursor.state, self._cursor.reason = state, reason
         self._save_cursor(now=has_changed)

@@ -1,11 +1,13 @@
 """What a delivery reads: the journals of the run, all of them or one, from its cursor on, new ones included.
 
 Policy: the order within a journal is kept; journals take turns, so that a long one does not hold up the others. Configuration
-records are folded whatever the cursor says, since a tracker is always given the whole configuration.
+records are folded whatever the cursor says, and from all journals that can be seen, also those whose rows another process delivers: a
+tracker is always given the whole configuration, because on some the last writer's view is the one that stays.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,9 @@ from slime_logging.record.run import RunDirectory
 BATCH_BYTES = 256 * 1024
 """About how much of one journal is taken at a turn: some 300 rows of 30 floats."""
 
+TAKE_OVER_INTERVAL_S = 2.0
+"""How often it is asked whether the processes that deliver for themselves still live."""
+
 
 @dataclass
 class Batch:
@@ -27,48 +32,83 @@ class Batch:
 
     rows: list[Row] = field(default_factory=list)
     ends: dict[str, tuple[int, int]] = field(default_factory=dict)
-    has_config: bool = False
 
 
 @dataclass
 class _Source:
+    """A journal that is read: its rows too, or its configuration alone. `start` is the offset behind its first line."""
+
     reader: JournalReader
     opening: Opening
+    has_rows: bool
+    start: int
+    mark: int = 0
 
 
 class Feed:
-    """The journals that one delivery reads.
+    """The journals that one delivery reads. One thread uses it; `num_bytes_left` may be asked from any.
 
     Args:
         directory: the run's.
-        is_mine: whether a journal is to be read, by its opening line.
-        offset_of: where to start in a journal, by name.
+        reads_rows: whether a journal's rows are to be read, by its opening line; one that is not may become one that is.
+        begin: where to start in a journal whose rows are read, by its opening line; called when it is taken on.
+        has_all_config: False reads the configuration of the others only when they are found and at `mark_end`.
     """
 
     def __init__(
-        self, directory: RunDirectory, is_mine: Callable[[Opening], bool], offset_of: Callable[[str], int]
+        self,
+        directory: RunDirectory,
+        reads_rows: Callable[[Opening], bool],
+        begin: Callable[[Opening], int],
+        *,
+        has_all_config: bool = True,
     ) -> None:
         self._directory = directory
-        self._is_mine = is_mine
-        self._offset_of = offset_of
+        self._reads_rows = reads_rows
+        self._begin = begin
+        self._has_all_config = has_all_config
         self._sources: dict[Path, _Source | None] = {}
         self._fold = ConfigFold()
+        self._asked_at = time.monotonic()
         self.has_new_config = False
         self.num_damaged = 0
 
-    def discover(self) -> None:
-        """Take in the journals that came since the last call."""
+    def discover(self, *, is_last: bool = False) -> None:
+        """Take in the journals that came since the last call, and those whose processes no longer deliver for themselves."""
         for path in self._directory.journal_paths():
             if path not in self._sources:
                 self._admit(path)
+        if is_last or time.monotonic() - self._asked_at >= TAKE_OVER_INTERVAL_S:
+            self._asked_at = time.monotonic()
+            for source in self._all():
+                if not source.has_rows and self._reads_rows(source.opening):
+                    self._take_over(source)
 
     def take(self) -> Batch:
         """The next records of every journal, empty when there are none now."""
         batch = Batch()
-        for source in self._sources.values():
-            if source is not None:
+        for source in self._all():
+            if source.has_rows:
                 self._take_from(source, batch)
+            elif self._has_all_config:
+                self._read_config(source)
         return batch
+
+    def mark_end(self) -> None:
+        """Remember where the journals end now, so that processes which go on writing do not keep a last pass from ending."""
+        for source in self._all():
+            source.mark = source.reader.offset + source.reader.num_bytes_left()
+            if not source.has_rows:
+                self._read_config(source)
+
+    def is_at_mark(self) -> bool:
+        """Whether everything that was there at `mark_end` was taken."""
+        return all(source.reader.offset >= source.mark for source in self._all() if source.has_rows)
+
+    def rewind(self, offset_of: Callable[[str], int]) -> None:
+        """Go back to an offset in each journal, by name: what lies behind it is taken again."""
+        for source in self._all():
+            source.reader.offset = max(source.start, min(source.reader.offset, offset_of(source.opening.journal)))
 
     def config(self, roles: tuple[str, ...]) -> RunConfig:
         """The run's configuration as it stands."""
@@ -77,19 +117,16 @@ class Feed:
 
     def num_bytes_left(self) -> int:
         """How many bytes of the known journals are not read yet."""
-        return sum(source.reader.num_bytes_left() for source in list(self._sources.values()) if source is not None)
-
-    def num_rows(self) -> int:
-        """How many rows all the journals hold that this feed reads, counted on the disk now."""
-        self.discover()
-        return sum(count_rows(path) for path, source in self._sources.items() if source is not None)
+        return sum(source.reader.num_bytes_left() for source in self._all() if source.has_rows)
 
     def close(self) -> None:
         """Close all files; may be called twice."""
-        for source in self._sources.values():
-            if source is not None:
-                source.reader.close()
+        for source in self._all():
+            source.reader.close()
         self._sources.clear()
+
+    def _all(self) -> list[_Source]:
+        return [source for source in list(self._sources.values()) if source is not None]
 
     def _admit(self, path: Path) -> None:
         try:
@@ -105,20 +142,32 @@ class Feed:
             opening = Opening.of(first[0][1])
         except ValueError:
             opening = None
-        if opening is None or opening.journal != path.stem or not self._is_mine(opening):
+        if opening is None or opening.journal != path.stem:
             reader.close()
             self._sources[path] = None
             return
-        source = _Source(reader=reader, opening=opening)
+        source = _Source(reader=reader, opening=opening, has_rows=False, start=reader.offset)
         self._sources[path] = source
-        self._catch_up(source, self._offset_of(opening.journal))
+        if self._reads_rows(opening):
+            self._take_over(source)
+        else:
+            self._read_config(source)
 
-    def _catch_up(self, source: _Source, offset: int) -> None:
-        """Read what lies before the cursor for its configuration alone."""
+    def _take_over(self, source: _Source) -> None:
+        offset = self._begin(source.opening)
+        if source.reader.offset > offset:
+            source.reader.offset = max(source.start, offset)
+        else:
+            self._read_config(source, offset)
+        source.has_rows = True
+
+    def _read_config(self, source: _Source, offset: int | None = None) -> None:
+        """Read on, to `offset` or the end, for the configuration alone."""
         reader = source.reader
-        while reader.offset < offset:
+        while offset is None or reader.offset < offset:
             before = reader.offset
-            for _, record in reader.read(min(READ_BYTES, offset - reader.offset), has_rows=False):
+            max_bytes = READ_BYTES if offset is None else min(READ_BYTES, offset - before)
+            for _, record in reader.read(max_bytes, has_rows=False):
                 self._add_config(record, source.opening)
             if reader.offset == before:
                 return
@@ -129,7 +178,7 @@ class Feed:
         before = reader.offset
         for _, record in reader.read(BATCH_BYTES):
             if record.get("kind") == "config":
-                batch.has_config |= self._add_config(record, opening)
+                self._add_config(record, opening)
             elif record.get("kind") == "row":
                 try:
                     batch.rows.append(decode_row(record, opening))
@@ -138,21 +187,51 @@ class Feed:
                     self.num_damaged += 1
         if reader.offset != before:
             batch.ends[opening.journal] = (reader.offset, num_rows)
+        else:
+            source.mark = before  # a torn tail is as far as it goes
 
-    def _add_config(self, record: dict[str, Any], opening: Opening) -> bool:
+    def _add_config(self, record: dict[str, Any], opening: Opening) -> None:
+        if record.get("kind") != "config":
+            return
         try:
-            has_changed = self._fold.add(decode_config(record, opening)) if record.get("kind") == "config" else False
+            self.has_new_config |= self._fold.add(decode_config(record, opening))
         except ValueError:
             self.num_damaged += 1
-            return False
-        self.has_new_config |= has_changed
-        return has_changed
+
+
+def read_opening(path: Path) -> Opening | None:
+    """The first line of a journal; None when it is not there, or not one that this version understands."""
+    try:
+        reader = JournalReader(path)
+    except OSError:
+        return None
+    try:
+        first = reader.read(max_bytes=4096)
+        return Opening.of(first[0][1]) if first else None
+    except ValueError:
+        return None
+    finally:
+        reader.close()
 
 
 def count_rows(path: Path) -> int:
-    """The number of complete metrics rows in a journal; 0 when it cannot be read."""
+    """The number of complete metrics rows in a journal; 0 when it cannot be read. Memory is bounded whatever the file holds."""
+    mark = b"\n" + ROW_PREFIX
+    num_rows, position, tail = 0, 0, b""
+    last_row = last_newline = -1
     try:
         with path.open("rb") as file:
-            return sum(line.startswith(ROW_PREFIX) and line.endswith(b"\n") for line in file)
+            while piece := file.read(READ_BYTES):
+                data = tail + piece
+                base = position - len(tail)
+                num_rows += data.count(mark)
+                if (found := data.rfind(mark)) >= 0:
+                    last_row = base + found
+                if (found := data.rfind(b"\n")) >= 0:
+                    last_newline = base + found
+                position += len(piece)
+                tail = data[-(len(mark) - 1) :]
     except OSError:
         return 0
+    is_torn = last_row >= 0 and last_row == last_newline
+    return num_rows - is_torn

@@ -5,7 +5,8 @@
         primary.lock      held by the living primary
         delivery.lock     shared by the living processes that deliver, or held by one `slime-logging sync`
         journals/         one file a process
-        delivery/         per tracker and delivering process: the cursor, and what was set aside
+        delivery/         per tracker and delivering process: the cursor, and what was set aside; <journal>.lock is held by the
+                          living process that delivers this journal itself
         wandb/ ...        the trackers' own local files
 
 Policy: no file is written by two processes. Files are 0600, directories 0700. What is read back is hostile: names are
@@ -14,7 +15,9 @@ checked, links are not followed, sizes are bounded.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import logging
 import os
 import re
 import secrets
@@ -30,6 +33,8 @@ import orjson
 
 from slime_logging.errors import RunConflictError, RunNotFoundError, SettingsError
 from slime_logging.record.journal import SUFFIX
+
+logger = logging.getLogger("slime_logging")
 
 RUN_FILE = "run.json"
 SCHEMA = 1
@@ -87,6 +92,7 @@ class RunDirectory:
         self.delivery = self.path / "delivery"
         self._lock_fd = -1
         self._delivery_fd = -1
+        self._own_fd = -1
 
     def create(self) -> None:
         """Make the directories; those that exist already stay as they are."""
@@ -99,9 +105,9 @@ class RunDirectory:
         Raises:
             RunConflictError: another living process is the primary.
         """
-        fd = os.open(self.path / "primary.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = _open_lock(self.path / "primary.lock")
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _flock(fd, fcntl.LOCK_EX)
         except BlockingIOError as error:
             owner = os.read(fd, 256).decode(errors="replace").strip()
             os.close(fd)
@@ -129,19 +135,52 @@ class RunDirectory:
         """
         self._hold_delivery(fcntl.LOCK_EX, "its job, or another sync, is delivering it now; it will go on by itself")
 
-    def unlock(self) -> None:
-        """Let go of all locks (in a forked child: of the inherited descriptors, without releasing the parent's locks)."""
-        for fd in (self._lock_fd, self._delivery_fd):
+    def hold(self, journal: str) -> None:
+        """Say that this process delivers its own journals, by the name of its main one, until it ends or `unlock`."""
+        self._own_fd = _open_lock(self._own_lock(journal))
+        _flock(self._own_fd, fcntl.LOCK_EX)
+
+    def is_held(self, journal: str) -> bool:
+        """Whether a living process holds this journal; also when nobody can tell."""
+        try:
+            fd = os.open(self._own_lock(journal), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def unlock(self, *, is_delivering: bool = False) -> None:
+        """Let go of all locks (in a forked child: of the inherited descriptors, without releasing the parent's locks).
+
+        Args:
+            is_delivering: a delivery of this process hangs and may yet go on: keep what says so.
+        """
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+        self._lock_fd = -1
+        if is_delivering:
+            return
+        for fd in (self._delivery_fd, self._own_fd):
             if fd >= 0:
                 os.close(fd)
-        self._lock_fd = self._delivery_fd = -1
+        self._delivery_fd = self._own_fd = -1
+
+    def _own_lock(self, journal: str) -> Path:
+        return self.delivery / f"{Path(journal).name}.lock"
 
     def _hold_delivery(self, kind: int, why: str) -> None:
         if self._delivery_fd >= 0:
             return
-        fd = os.open(self.path / "delivery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = _open_lock(self.path / "delivery.lock")
         try:
-            fcntl.flock(fd, kind | fcntl.LOCK_NB)
+            _flock(fd, kind)
         except BlockingIOError as error:
             os.close(fd)
             raise RunConflictError(f"run {self.path.name}: {why}.") from error
@@ -200,9 +239,30 @@ class RunDirectory:
         """Every journal that is there now, oldest name first."""
         try:
             with os.scandir(self.journals) as entries:
-                return sorted(Path(e.path) for e in entries if e.name.endswith(SUFFIX) and e.is_file(follow_symlinks=False))
+                return sorted(
+                    Path(e.path) for e in entries if e.name.endswith(SUFFIX) and e.is_file(follow_symlinks=False)
+                )
         except OSError:
             return []
+
+
+def _open_lock(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _flock(fd: int, kind: int) -> None:
+    """Take a lock at once; `BlockingIOError` when another process has it. Some network file systems know no locks: said once."""
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):
+            os.close(fd)
+            raise
+        logger.warning(
+            "slime_logging: this file system has no locks (%s): nothing keeps two jobs from one run id", error.strerror
+        )
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -129,7 +129,8 @@ def _status(destination: str, cursors: list[Cursor], num_rows: int) -> DeliveryS
     merged, _ = next_cursor("", destination, "", cursors)
     num_confirmed = sum(place.num_confirmed for place in merged.places.values())
     num_handed = sum(
-        max(cursor.places[journal].num_handed for cursor in cursors if journal in cursor.places) for journal in merged.places
+        max(cursor.places[journal].num_handed for cursor in cursors if journal in cursor.places)
+        for journal in merged.places
     )
     last = cursors[-1]
     return DeliveryStatus(
@@ -138,8 +139,8 @@ def _status(destination: str, cursors: list[Cursor], num_rows: int) -> DeliveryS
         reason=last.reason,
         num_confirmed=num_confirmed,
         num_handed=num_handed,
-        num_left=max(0, num_rows - num_confirmed),
-        num_set_aside=sum(cursor.num_set_aside for cursor in cursors),
+        num_left=max(0, num_rows - num_confirmed - merged.num_set_aside),
+        num_set_aside=merged.num_set_aside,
         updated_s=last.updated_s,
     )
 
@@ -187,4 +188,3 @@ def _records(reader: JournalReader, *, has_rows: bool = True) -> Iterator[dict[s
             yield record
         if reader.offset == before:
             return
-

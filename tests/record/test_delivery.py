@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from slime_logging.backends import BACKENDS, memory
-from slime_logging.backends.base import Writer
+from slime_logging.backends.base import Row, Writer
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.record import delivery as delivery_module
 from slime_logging.record.cursor import read_cursors
-from slime_logging.record.delivery import NUM_REFUSALS_IN_A_ROW, Delivery
+from slime_logging.record.delivery import NOTHING, NUM_REFUSALS_IN_A_ROW, Delivery
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
 from slime_logging.record.run import RunDirectory
@@ -40,7 +41,15 @@ def run(tmp_path: Path) -> RunDirectory:
 
 def journal(run: RunDirectory, name: str = "j", *, role: str | None = "actor", start: int = 1, delivers=()) -> Journal:
     opening = Opening(
-        run_id="abc", journal=name, role=role, is_primary=False, host="h", pid=1, start=start, time_s=0.0, delivers=delivers
+        run_id="abc",
+        journal=name,
+        role=role,
+        is_primary=False,
+        host="h",
+        pid=1,
+        start=start,
+        time_s=0.0,
+        delivers=delivers,
     )
     new = Journal(run.journals, name)
     new.append(encode("open", opening.to_body()))
@@ -189,9 +198,9 @@ def test_a_tracker_that_cannot_be_asked_yet_is_waited_for_and_not_doubled(plan, 
     plan.is_durable = False
     j = journal(run)
     add_rows(j, 10)
-    plan.closes = [TryAgain("no answer")]
-    assert not deliver(run, "first").is_complete
-    plan.reads = [TryAgain("still down")] * 3
+    plan.closes = [TryAgain("no answer")] * 10_000
+    assert not deliver(run, "first", timeout_s=0.2).is_complete
+    plan.closes, plan.reads = [], [TryAgain("still down")] * 3
     assert deliver(run, "second").is_complete
     assert steps() == list(range(10))
 
@@ -199,11 +208,83 @@ def test_a_tracker_that_cannot_be_asked_yet_is_waited_for_and_not_doubled(plan, 
 def test_an_unclosed_delivery_that_a_later_one_absorbed_is_not_looked_up_for_ever(plan, run):
     add_rows(journal(run), 3)
     plan.is_durable = False
-    plan.closes = [TryAgain("no answer")]
-    deliver(run, "first")
+    plan.closes = [TryAgain("no answer")] * 10_000
+    deliver(run, "first", timeout_s=0.2)
+    plan.closes = []
     deliver(run, "second")
     plan.reads = [ZeroDivisionError("asked without need")]
     assert deliver(run, "third").is_complete
+
+
+def test_a_close_that_was_not_confirmed_is_tried_again_while_there_is_time(plan, run):
+    plan.is_durable, plan.closes = False, [TryAgain("no answer")]
+    add_rows(journal(run), 10)
+    assert deliver(run).is_complete
+    assert steps() == list(range(10))
+
+
+def test_what_a_broken_client_had_in_its_queue_is_sent_again(plan, run):
+    """Also its configuration: the new client knows of none."""
+    plan.is_durable, plan.has_queue = False, True
+    j = journal(run)
+    j.append(encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}))
+    add_rows(j, 10)
+    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
+    delivery._pass_on()
+    add_rows(j, 5, first=10)
+    plan.writes = [TryAgain("its process died")]
+    delivery.start()
+    delivery.stop(0, 5.0)
+    assert delivery.wait().is_complete
+    assert steps() == list(range(15))
+    assert memory.RUNS["abc"].config.values == {"lr": 1.0}
+
+
+def test_rows_that_look_the_same_to_the_tracker_are_all_sent(plan, run):
+    """One held row answers for one row, and those confirmed before the crash are answered for already."""
+    plan.points_by_step = True
+    for name in ("a", "b", "c"):
+        add_rows(journal(run, name), 2)
+    first = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="killed"))
+    first._pass_on()
+    first._save_cursor(now=True)
+    add_rows(journal(run, "d"), 2)
+    plan.writes, plan.num_taken_before_failing = [TryAgain("cut")], 1
+    assert deliver(run, "next").is_complete
+    assert sorted(steps()) == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+def test_rows_set_aside_are_counted_apart_from_rows_confirmed_and_left(plan, run):
+    plan.refuses = lambda row: WillNeverWork("bad value") if row.step in (3, 7) else None
+    plan.closes = [TryAgain("no answer")] * 10_000
+    j = journal(run)
+    add_rows(j, 10)
+    result = deliver(run, timeout_s=1.5)
+    assert (result.num_confirmed, result.num_set_aside, result.num_left) == (8, 2, 0)
+    plan.closes, plan.refuses = [], lambda row: None
+    add_rows(j, 1, first=10)
+    result = deliver(run, "second")
+    assert (result.num_confirmed, result.num_set_aside, result.num_left) == (9, 2, 0)
+
+
+def test_processes_that_go_on_writing_do_not_keep_a_delivery_from_ending(plan, run):
+    j = journal(run)
+    is_over = threading.Event()
+
+    def write_on() -> None:
+        step = 0
+        while not is_over.is_set():
+            add_rows(j, 1, first=step)
+            step += 1
+
+    thread = threading.Thread(target=write_on)
+    thread.start()
+    time.sleep(0.1)
+    try:
+        assert deliver(run, timeout_s=20.0).state == "closed"
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def test_repair_sends_what_the_tracker_lost_and_nothing_else(plan, run):
@@ -216,17 +297,59 @@ def test_repair_sends_what_the_tracker_lost_and_nothing_else(plan, run):
     assert sorted(steps()) == list(range(10))
 
 
-def test_journals_that_their_own_process_delivers_are_left_to_it(plan, run):
-    add_rows(journal(run, "own", delivers=("faulty",)), 3)
+def test_journals_that_their_own_living_process_delivers_are_left_to_it_but_for_their_configuration(plan, run):
+    RunDirectory(run.path).hold("own")
+    own = journal(run, "own", delivers=("faulty",))
+    own.append(encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}}))
+    add_rows(own, 3)
     add_rows(journal(run, "seen"), 3, first=10)
     assert deliver(run).is_complete
     assert steps() == [10, 11, 12]
+    assert memory.RUNS["abc"].config.values == {"critic/lr": 2.0}
 
 
-def test_a_later_start_takes_over_the_journals_of_those_that_died(plan, run):
-    add_rows(journal(run, "own", delivers=("faulty",)), 3)
-    assert deliver(run, start=2).is_complete
-    assert steps() == [0, 1, 2]
+@pytest.mark.parametrize("start", [1, 2])
+def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_is_dead(plan, run, start):
+    own = RunDirectory(run.path)
+    own.hold("own")
+    j = journal(run, "own", delivers=("faulty",))
+    add_rows(j, 3)
+    itself = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own")
+    itself._pass_on()
+    itself._save_cursor(now=True)
+    add_rows(j, 2, first=3)
+    primary = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="primary"), start=start)
+    primary.start()
+    add_rows(journal(run, "seen"), 1, first=10)
+    while 10 not in steps():
+        time.sleep(0.01)
+    assert steps() == [0, 1, 2, 10]
+    own.unlock()  # as its death does
+    primary.stop(0, 5.0)
+    assert primary.wait().is_complete
+    assert sorted(steps()) == [0, 1, 2, 3, 4, 10]
+
+
+def test_a_process_that_delivers_itself_settles_nothing_for_the_primary(plan, run):
+    """A killed primary's hand-over is looked up though a secondary joined and finished meanwhile."""
+    plan.is_durable = False
+    add_rows(journal(run, "seen"), 3)
+    primary = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="primary"))
+    primary._pass_on()
+    primary._save_cursor(now=True)
+    add_rows(journal(run, "own", delivers=("faulty",)), 2, first=10)
+    assert deliver(run, "own", only="own").num_confirmed == 2
+    assert deliver(run, "after").is_complete
+    assert sorted(steps()) == [0, 1, 2, 10, 11]
+
+
+def test_a_process_that_delivers_itself_sends_the_configuration_of_all(plan, run):
+    """On a tracker that replaces, its view may be the last one."""
+    journal(run, "primary").append(encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}))
+    own = journal(run, "own", delivers=("faulty",))
+    own.append(encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}}))
+    assert deliver(run, "own", only="own").is_complete
+    assert memory.RUNS["abc"].config.values == {"lr": 1.0, "critic/lr": 2.0}
 
 
 def test_a_process_can_deliver_its_own_journal_alone(plan, run):
@@ -245,17 +368,36 @@ def test_foreign_files_among_the_journals_are_ignored(plan, run):
     assert steps() == [0, 1]
 
 
-def test_rows_that_no_journal_could_take_are_delivered_from_memory(plan, run):
-    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
-    from slime_logging.backends.base import Row
+def direct_row(step: int) -> Row:
+    return Row(journal="j", seq=step, time_s=1.0, role=None, step_key="train/step", step=step, metrics={"train/x": 1})
 
-    delivery.hand_directly(
-        Row(journal="j", seq=1, time_s=1.0, role=None, step_key="train/step", step=4, metrics={"train/x": 1})
-    )
+
+@pytest.mark.parametrize("has_queue", [False, True])
+def test_rows_that_no_journal_could_take_are_delivered_from_memory_once(plan, run, has_queue):
+    plan.has_queue, plan.is_durable = has_queue, not has_queue
+    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
+    for step in range(4):
+        delivery.hand_directly(direct_row(step))
+    delivery._pass_on()
+    for step in range(4, 8):
+        delivery.hand_directly(direct_row(step))
+    plan.writes, plan.num_taken_before_failing = [TryAgain("cut")], 2
     delivery.start()
     delivery.stop(0, 5.0)
     assert delivery.wait().is_complete
-    assert steps() == [4]
+    assert sorted(steps()) == list(range(8))
+
+
+def test_rows_in_memory_are_bounded_and_their_loss_is_told_once(plan, run, caplog, monkeypatch):
+    monkeypatch.setattr(delivery_module, "MAX_DIRECT_ROWS", 10)
+    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"), only=NOTHING)
+    for step in range(15):
+        delivery.hand_directly(direct_row(step))
+    delivery.start()
+    delivery.stop(0, 5.0)
+    delivery.wait()
+    assert steps() == list(range(5, 15))
+    assert len([r for r in caplog.records if "oldest" in r.message]) == 1
 
 
 def test_configuration_is_set_again_only_when_it_changed(plan, run):

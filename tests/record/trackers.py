@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from slime_logging.backends.base import Point, Row, RunFacts, Writer
+from slime_logging.backends.base import Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.memory import MemoryBackend
 from slime_logging.errors import BackendError
 
@@ -21,6 +21,8 @@ class Plan:
         self.refuses: Callable[[Row], Exception | None] = lambda row: None
         self.num_opens = 0
         self.is_durable = True
+        self.has_queue = False
+        self.points_by_step = False
 
 
 PLAN = Plan()
@@ -39,9 +41,14 @@ def _next(failures: list[Exception | None]) -> None:
 
 
 class FaultyBackend(MemoryBackend):
-    """The memory tracker, failing as planned."""
+    """The memory tracker, failing as planned. With `has_queue` it holds nothing before `close`, and a failed write loses the queue."""
 
     name = "faulty"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queue: list[Row] = []
+        self._config: RunConfig | None = None
 
     @property
     def is_durable(self) -> bool:
@@ -61,8 +68,22 @@ class FaultyBackend(MemoryBackend):
             _next(PLAN.writes)
         except BackendError:
             super().write(rows[: PLAN.num_taken_before_failing])
+            self._queue.clear()
+            self._config = None
             raise
-        super().write(rows)
+        if PLAN.has_queue:
+            self._queue.extend(rows)
+        else:
+            super().write(rows)
+
+    def set_config(self, config: RunConfig) -> None:
+        if PLAN.has_queue:
+            self._config = config
+        else:
+            super().set_config(config)
+
+    def points(self, row: Row) -> list[Point]:
+        return [row.step] if PLAN.points_by_step else super().points(row)
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         _next(PLAN.reads)
@@ -71,4 +92,8 @@ class FaultyBackend(MemoryBackend):
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         if self._run is not None:
             _next(PLAN.closes)
+            super().write(self._queue)
+            if self._config is not None:
+                super().set_config(self._config)
+        self._queue, self._config = [], None
         super().close(exit_code, timeout_s)
