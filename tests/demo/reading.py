@@ -15,7 +15,8 @@ from slime_logging.record.feed import Feed
 from slime_logging.record.run import RunDirectory, newest_run
 from slime_logging.session import run_facts
 
-COMMAND = [str(Path(sys.executable).with_name("slime-logging")), "demo"]
+SLIME_LOGGING = str(Path(sys.executable).with_name("slime-logging"))
+COMMAND = [SLIME_LOGGING, "demo"]
 
 
 @dataclass

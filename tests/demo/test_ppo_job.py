@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from slime_logging.backends.trackio import TrackioBackend
 from slime_logging.backends.wandb import WandbBackend
 from slime_logging.demo.namespace import ppo_namespace
 
-from .reading import Run, read_run, run_demo, start_demo
+from .reading import SLIME_LOGGING, Run, environment, read_run, run_demo, start_demo
 
 pytestmark = pytest.mark.xdist_group("demo-ppo")
 
@@ -151,22 +152,52 @@ def test_wandbs_own_reader_sees_the_run(run: Run) -> None:
     assert sum("history" in json.dumps(record)[:200] for record in records) >= len(run.rows)
 
 
-def test_a_primary_killed_half_way_leaves_every_row_in_its_journals(tmp_path: Path) -> None:
-    """SIGKILL of the driver: each row whose progress was printed before is on disk, and no process is left behind."""
-    with start_demo(tmp_path, "ppo", "--rollouts", "40", "--trackers", "wandb") as demo:
-        printed = 0
+@dataclass
+class Killed:
+    """A job whose driver was killed: where it ran, how many rows it had told of, and which children it had."""
+
+    directory: Path
+    num_told: int
+    children: list[psutil.Process]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """SIGKILL of the driver between two rollouts, half-way."""
+    directory = tmp_path_factory.mktemp("killed")
+    with start_demo(directory, "ppo", "--rollouts", "20", "--trackers", "wandb") as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
-            if match := re.search(r"rollout (\d+)/40.* (\d+) rows", line):
-                printed = int(match[2])
-                if int(match[1]) > 10:
-                    break
+            if (match := re.search(r"rollout (\d+)/20.* (\d+) rows", line)) and int(match[1]) >= 10:
+                break
+        assert match
         children = psutil.Process(demo.pid).children(recursive=True)
         demo.send_signal(signal.SIGKILL)
-    run = read_run(tmp_path)
-    assert len(run.job_rows) >= printed > 0
+    return Killed(directory=directory, num_told=int(match[2]), children=children)
+
+
+def test_a_killed_primary_leaves_no_process_behind(killed: Killed) -> None:
+    """Its children end when their pipes do."""
+    assert not psutil.wait_procs(killed.children, timeout=20)[1]
+
+
+def test_a_killed_primary_leaves_every_row_in_the_journals(killed: Killed) -> None:
+    """Each row that had been logged before is on disk, of every process."""
+    run = read_run(killed.directory)
+    assert len(run.job_rows) >= killed.num_told > 0
     assert {row.journal.split("-")[0] for row in run.job_rows} == {"primary", "main", "actor", "critic"}
-    assert not psutil.wait_procs(children, timeout=20)[1]
+
+
+def test_sync_brings_the_rows_of_a_killed_job_to_the_tracker_once(killed: Killed) -> None:
+    """Whatever the killed delivery had written, W&B ends with each row exactly once."""
+    psutil.wait_procs(killed.children, timeout=20)
+    run = read_run(killed.directory)
+    subprocess.run(
+        [SLIME_LOGGING, "sync", str(run.directory.path)], env=environment(killed.directory), check=True, timeout=120
+    )
+    backend = WandbBackend()
+    expected = Counter(point for row in run.rows for point in backend.points(row))
+    assert Counter(backend.read_points(run.facts)) == expected
 
 
 def test_time_of_rows_is_when_they_were_logged(run: Run) -> None:
