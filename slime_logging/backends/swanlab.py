@@ -13,6 +13,7 @@ import importlib.util
 import math
 import os
 import re
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -127,7 +128,11 @@ class SwanlabBackend:
     def _number(self, key: str, value: float) -> float:
         if isinstance(value, int) and abs(value) > _EXACT:
             self._notices.once("int", f"{key} and others like it are rounded to a double, being beyond 2**53")
-        return as_double(value)
+        number = as_double(value)
+        if math.isinf(number):
+            self._notices.once("infinity", f"{key} is infinite, of which SwanLab makes NaN: the largest number is kept")
+            return math.copysign(sys.float_info.max, number)
+        return number
 
     def _opened(self) -> VendorProcess:
         if self._client is None or self._run is None:

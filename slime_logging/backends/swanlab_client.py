@@ -42,7 +42,30 @@ def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str)
         settings=settings,
         **facts,
     )
-    _state.update(run=run, seen={}, config={})
+    _state.update(run=run, seen={}, config={}, trouble=[])
+    if mode == "online":
+        _watch(run)
+
+
+def _watch(run: Any) -> None:
+    """Note what SwanLab's client only prints: batches that the server refused, and an end that it did not take."""
+    from swanlab.sdk.internal.core_python.transport.sender import HttpRecordSender
+
+    upload, confirm = HttpRecordSender.upload, run._core.confirm_run_finish
+
+    def watched_upload(sender: Any, record_type: str, records: Any) -> Any:
+        result = upload(sender, record_type, records)
+        _state["trouble"] += [one.message for one in result.failures if not result.remaining_records]
+        return result
+
+    def watched_confirm(*arguments: Any) -> Any:
+        answer = confirm(*arguments)
+        if not answer.success:
+            raise ConnectionError(answer.message)
+        return answer
+
+    HttpRecordSender.upload = watched_upload
+    run._core.confirm_run_finish = watched_confirm
 
 
 def _log_in(host: str, key: str) -> None:
@@ -103,7 +126,10 @@ def _finish(state: str | None, error: str | None) -> None:
         run._core._store.ensure_flushed()
     else:
         run.finish(state=state or "success", error=error)
+    trouble = _state["trouble"]
     _state.clear()
+    if trouble:
+        raise RuntimeError(f"the server refused {len(trouble)} batches for good: {trouble[0]}")
 
 
 def abandon() -> None:

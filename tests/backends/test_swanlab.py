@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import threading
+import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from slime_logging.backends.base import RunConfig, RunFacts, Writer
 from slime_logging.backends.swanlab import SwanlabBackend
 from slime_logging.errors import TryAgain, WillNeverWork
 from tests.backends import scenario
+from tests.backends.swanlab_server import KEY, SwanlabServer
 
 WRITER = Writer(label="primary")
 CONFIG = RunConfig(
@@ -161,52 +162,86 @@ def test_online_cannot_be_read_back(tmp_path: Path) -> None:
         list(SwanlabBackend().read_points(facts(tmp_path, options={"swanlab_mode": "online"})))
 
 
-class _Refusing(BaseHTTPRequestHandler):
-    """A server that answers every request with one status."""
-
-    status = 500
-
-    def _answer(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.send_response(self.status)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    do_GET = do_POST = do_PUT = _answer
-
-    def log_message(self, *args: Any) -> None:
-        return
-
-
 @pytest.fixture
-def refusing(request: pytest.FixtureRequest) -> Iterator[str]:
-    handler = type("Refusing", (_Refusing,), {"status": request.param})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-@pytest.mark.parametrize(("refusing", "error"), [(500, TryAgain), (401, WillNeverWork)], indirect=["refusing"])
-def test_servers_refusal_is_mapped(
-    refusing: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A server in trouble may recover; a wrong key will not become right."""
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SwanlabServer]:
+    """SwanLab's server, and an environment that leads to it."""
+    held = SwanlabServer()
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("SWANLAB_API_HOST", refusing)
-    monkeypatch.setenv("SWANLAB_API_KEY", "k" * 21)
-    with pytest.raises(error):
-        SwanlabBackend().open(facts(tmp_path, options={"swanlab_mode": "online"}), WRITER)
+    monkeypatch.setenv("SWANLAB_API_HOST", held.uri)
+    monkeypatch.setenv("SWANLAB_API_KEY", KEY)
+    monkeypatch.setenv("SWANLAB_MODE", "online")
+    yield held
+    held.stop()
 
 
-def test_server_that_is_not_there_is_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused connection may be mended."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("SWANLAB_API_HOST", "http://127.0.0.1:9")
-    monkeypatch.setenv("SWANLAB_API_KEY", "k" * 21)
+def online(directory: Path) -> RunFacts:
+    return facts(directory, options={})
+
+
+def test_online_run_has_everything(server: SwanlabServer, tmp_path: Path) -> None:
+    """Rows with their steps and times, the configuration and the final state reach the server."""
+    deliver(online(tmp_path), 3)
+    held = server.runs["r1"]
+    assert [row for row in server.scalars if row[0].startswith("train/loss")] == [
+        ("train/loss", 1, 0.5, "2026-09-21T14:13:20.251Z"),
+        ("train/loss~2", 1, 0.25, "2026-09-21T14:13:20.751Z"),
+        ("train/loss", 0, 0.125, "2026-09-21T14:13:21.001Z"),
+    ]
+    assert (held["config"]["critic/lr"], held["states"]) == (5e-6, ["RUNNING", "CRASHED"])
+    assert (server.files, server.unexpected) == ([b"a note"], [])
+
+
+def test_online_run_is_continued(server: SwanlabServer, tmp_path: Path) -> None:
+    """The run with our id goes on; what SwanLab would take for old steps is kept in columns of its own."""
+    for directory in (tmp_path / "a", tmp_path / "b"):
+        backend = SwanlabBackend()
+        backend.open(online(directory), WRITER)
+        backend.write([scenario.row(5, {"train/loss": 0.5}, step=4)])
+        backend.close(0, 30.0)
+    assert server.runs["r1"]["states"] == ["RUNNING", "FINISHED", "RUNNING", "FINISHED"]
+    assert [row[:3] for row in server.scalars] == [("train/loss", 4, 0.5), ("train/loss~2", 4, 0.5)]
+
+
+def test_infinity_is_the_largest_number(server: SwanlabServer, tmp_path: Path) -> None:
+    """SwanLab makes NaN of it on the way to its server."""
+    backend = SwanlabBackend()
+    backend.open(online(tmp_path), WRITER)
+    backend.write([scenario.row(1, {"x": -math.inf, "y": math.nan})])
+    backend.close(0, 30.0)
+    assert {row[0]: row[2] for row in server.scalars} == {"x": -sys.float_info.max, "y": "nan"}
+
+
+def test_close_during_an_outage_is_try_again(server: SwanlabServer, tmp_path: Path) -> None:
+    """What the server did not take within the time is not called delivered."""
+    backend = SwanlabBackend()
+    backend.open(online(tmp_path), WRITER)
+    server.refuse = 503
+    backend.write(ROWS[2:])
     with pytest.raises(TryAgain):
-        SwanlabBackend().open(facts(tmp_path, options={"swanlab_mode": "online"}), WRITER)
+        backend.close(0, 3.0)
+
+
+def test_refused_rows_are_told_at_close(server: SwanlabServer, tmp_path: Path) -> None:
+    """SwanLab's client drops what its server refuses for good, and only prints so."""
+    backend = SwanlabBackend()
+    backend.open(online(tmp_path), WRITER)
+    server.refuse = 400
+    backend.write(ROWS[2:])
+    with pytest.raises(WillNeverWork, match="refused"):
+        backend.close(0, 30.0)
+
+
+def test_wrong_key_is_for_good(server: SwanlabServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeating does not make it right."""
+    monkeypatch.setenv("SWANLAB_API_KEY", "w" * 21)
+    with pytest.raises(WillNeverWork, match="401"):
+        SwanlabBackend().open(online(tmp_path), WRITER)
+
+
+def test_server_that_is_not_there_is_try_again(
+    server: SwanlabServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refused connection may be mended."""
+    monkeypatch.setenv("SWANLAB_API_HOST", "http://127.0.0.1:9")
+    with pytest.raises(TryAgain):
+        SwanlabBackend().open(online(tmp_path), WRITER)
