@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,11 +46,11 @@ def environment(directory: Path) -> dict[str, str]:
     return {**kept, "SLIME_LOGGING_DIR": str(directory), "COLUMNS": "120"}
 
 
-def run_demo(directory: Path, *arguments: str) -> Run:
-    """Run a demo to its end and read its run from disk."""
+def run_demo(directory: Path, *arguments: str, variables: Mapping[str, str] | None = None) -> Run:
+    """Run a demo to its end, with more environment variables if given, and read its run from disk."""
     done = subprocess.run(
         [*COMMAND, *arguments],
-        env=environment(directory),
+        env={**environment(directory), **(variables or {})},
         cwd=directory,
         capture_output=True,
         text=True,
