@@ -37,8 +37,9 @@ class WandbBackend:
     name = "wandb"
     is_durable = False
 
-    def __init__(self, *, open_timeout_s: float = OPEN_TIMEOUT_S) -> None:
+    def __init__(self, *, open_timeout_s: float = OPEN_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S) -> None:
         self._open_timeout_s = open_timeout_s
+        self._read_timeout_s = read_timeout_s
         self._link: Link | None = None
         self._run: RunFacts | None = None
         self._config: dict[str, Json] = {}
@@ -109,7 +110,7 @@ class WandbBackend:
         else:
             link = Link()
             try:
-                held = link.ask("read_config", connection(run), timeout_s=READ_TIMEOUT_S)
+                held = link.ask("read_config", connection(run), timeout_s=self._read_timeout_s)
             finally:
                 link.kill()
         return {key: comparable(value) for key, value in held.items()}
@@ -117,8 +118,8 @@ class WandbBackend:
     def _read_online(self, run: RunFacts) -> Iterator[dict[str, Any]]:
         link = Link()
         try:
-            link.ask("scan", connection(run), timeout_s=READ_TIMEOUT_S)
-            while rows := link.ask("read", PAGE_ROWS, timeout_s=READ_TIMEOUT_S):
+            link.ask("scan", connection(run), timeout_s=self._read_timeout_s)
+            while rows := link.ask("read", PAGE_ROWS, timeout_s=self._read_timeout_s):
                 yield from rows
         finally:
             link.kill()

@@ -14,8 +14,12 @@ from ..errors import TryAgain
 
 API_TIMEOUT_S = 20
 NEVER_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 422, 501})
+STATUS = re.compile(r"(?:error|HTTP|status|code|upload|response)\s*:?\s*([45]\d\d)\b")
+"""HTTP statuses as the client words them ("returned error 401", "HTTP 500", "failed to upload: 403"): it has no field."""
+
 KEY_ADVICE = (
-    "W&B refuses the API key: set --wandb-key or WANDB_API_KEY to a key of {host} (its page /authorize shows yours)"
+    "W&B does not accept the API key, or there is none: set --wandb-key or WANDB_API_KEY to a key of the server "
+    "in --wandb-host (its page /authorize shows yours)"
 )
 
 
@@ -59,8 +63,8 @@ def find_run(where: Mapping[str, Any]) -> Any:
     entity = where["entity"] or api.default_entity
     try:
         return api.run(f"{entity}/{where['project']}/{where['run_id']}")
-    except ValueError as error:
-        # The only errors that say so are told apart by their text: "Could not find run <...>".
+    except (ValueError, wandb.errors.CommError) as error:
+        # It has no error of its own for this, but the text "Could not find run <...>".
         if "Could not find run" in str(error):
             return None
         raise
@@ -70,11 +74,11 @@ def verdict(error: Exception) -> tuple[str, str]:
     """("never" or "again", text) for whatever the client raised."""
     if isinstance(error, TryAgain):
         return "again", str(error)
-    text = f"{type(error).__name__}: {error}"
     name = type(error).__name__
-    if name in ("AuthenticationError",) or re.search(r"\b(401|403)\b|not configured|[Pp]ermission denied", text):
-        return "never", f"{KEY_ADVICE.format(host='the server')} ({text})"
-    statuses = {int(status) for status in re.findall(r"\b([45]\d\d)\b", text)}
+    text = f"{name}: {error}"
+    statuses = {int(status) for status in STATUS.findall(text)}
+    if statuses & {401, 403} or "No API key configured" in text or "api_key" in text:
+        return "never", f"{KEY_ADVICE} ({text})"
     if statuses & NEVER_STATUSES or name in ("UsageError", "ValidationError"):
         return "never", text
     return "again", text

@@ -19,6 +19,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from .base import Json, Point, Row
@@ -33,6 +34,7 @@ EMPTY_MAPPING = "{}"
 MAX_EXACT_INT = 2**53
 MAX_VALUE_BYTES = 1 << 20
 MAX_LINE_BYTES = 4 << 20
+_SIZED = frozenset({str, list})
 
 
 def history_rows(row: Row) -> list[dict[str, Any]]:
@@ -101,13 +103,16 @@ def _flat(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in metrics.items():
         name = f"{prefix}{key}" if prefix else _metric_key(key)
-        if isinstance(value, Mapping) and value:
+        if type(value) is float:  # nearly all are
+            flat[name] = value
+        elif isinstance(value, Mapping) and value:
             flat.update(_flat(value, f"{name}."))
         else:
             flat[name] = _metric_value(value)
     return flat
 
 
+@lru_cache(maxsize=65_536)
 def _metric_key(key: str) -> str:
     key = _text(key)
     if not key:
@@ -163,7 +168,7 @@ def _shortened(text: str) -> str:
 
 def _parts(metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The metrics in pieces of at most `MAX_LINE_BYTES`; most rows are one, judged by their count."""
-    if len(metrics) <= 100 and not any(isinstance(value, (str, list)) for value in metrics.values()):
+    if len(metrics) <= 100 and _SIZED.isdisjoint(map(type, metrics.values())):
         yield metrics
         return
     part: dict[str, Any] = {}

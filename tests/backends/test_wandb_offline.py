@@ -24,7 +24,7 @@ OFFLINE = {"wandb_mode": "offline", "wandb_key": "5ecret" * 7}
 
 
 def test_what_is_read_back_is_what_was_written(tmp_path: Path) -> None:
-    """Odd keys and values, 2,000 rows, two segments: equal multisets of points, equal configuration, no key in any file."""
+    """Odd keys and values, two segments: equal multisets of points, equal configuration, no key in any file."""
     run = facts(tmp_path / "run", OFFLINE)
     written = [*odd_rows("odd"), *rows("a", 0, 1000)]
     backend = WandbBackend()
