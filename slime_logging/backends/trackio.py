@@ -1,8 +1,8 @@
 """Trackio: one of its runs for each role, all in the group of the job, with that role's configuration un-prefixed.
 
 In its run comparer, "Diff only" then shows what differs between actor and critic. Rows of a role are in the role's
-run, rows of processes without one (the driver) in a run named like the job, which also has what belongs to no role
-(overrides, facts).
+run, rows of processes without one (the driver) in a run named like the job. That one has what belongs to no role
+(overrides, facts), and what all roles have in common, or else every key would differ where it is shown too.
 
 Policy: files only, no account, no network. A row is stored when `write` returns, with its own time and step, once
 however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's directory.
@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
-from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, storable
+from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, role_diff, storable
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import MissingBackendError, WillNeverWork
 
@@ -123,10 +123,13 @@ class TrackioBackend:
         return found
 
     def _by_role(self, config: RunConfig) -> dict[str, dict[str, Json]]:
-        return {
-            role: {self._key(key): storable(value) for key, value in values.items()}
-            for role, values in by_role(config).items()
+        roles = by_role(config)
+        differing = role_diff(config)
+        common = {
+            key: value for values in config.roles.values() for key, value in values.items() if key not in differing
         }
+        roles[JOB] = common | roles[JOB]
+        return {role: {self._key(k): storable(v) for k, v in values.items()} for role, values in roles.items()}
 
     def _key(self, key: str) -> str:
         if not key.startswith("_"):

@@ -19,7 +19,7 @@ from tests.backends import scenario
 
 CONFIG = RunConfig(
     values={"lr": 1e-6, "critic/lr": 5e-6, "overrides/critic/lr": {"base": 1e-6, "value": 5e-6}},
-    roles={"actor": {"lr": 1e-6, "_hidden": 1}, "critic": {"lr": 5e-6}},
+    roles={"actor": {"lr": 1e-6, "_own": 1, "seed": 1}, "critic": {"lr": 5e-6, "seed": 1}},
 )
 ROWS = [
     scenario.row(1, {"train/loss": 0.5, "step": 9}),
@@ -91,9 +91,10 @@ def test_configuration_is_unprefixed_and_grouped(shown: dict[str, Any]) -> None:
     assert (critic["lr"], critic["_Group"], critic["run_state"]) == (5e-6, "job", "finished")
 
 
-def test_what_belongs_to_no_role_is_the_jobs(shown: dict[str, Any]) -> None:
-    """Overrides are in the run that is named like the job."""
-    assert shown["job config"]["overrides/critic/lr"] == {"base": 1e-6, "value": 5e-6}
+def test_job_has_what_no_role_owns_and_what_all_have(shown: dict[str, Any]) -> None:
+    """Overrides, and the keys in which the roles are alike: with the job shown too, "Diff only" shows the others."""
+    job = {key: value for key, value in shown["job config"].items() if key[:1] != "_"}
+    assert job == {"seed": 1, "overrides/critic/lr": {"base": 1e-6, "value": 5e-6}, "run_state": "finished"}
 
 
 def test_row_is_in_its_roles_run_with_its_step_and_time(shown: dict[str, Any]) -> None:
