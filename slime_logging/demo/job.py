@@ -90,7 +90,7 @@ def run_job(options: JobOptions, screen: Screen) -> JobResult:
     """
     crew = Crew(preload=["slime_logging.demo.preload"])
     started_s = time.monotonic()
-    screen.stage(f"loading torch and megatron-core, {len(options.trackers)} trackers: {', '.join(options.trackers)}")
+    screen.stage(f"loading torch and megatron-core; trackers: {', '.join(options.trackers) or 'none, journals only'}")
     args = job_arguments(options)
     result = JobResult(args=args, differences=_differences(args))
     with tempfile.TemporaryDirectory(prefix="slime-demo-") as scratch, slime_logging.tracked(args), crew:

@@ -7,9 +7,11 @@ only the main rank of the role join the run and log. What it logs has slime's na
 
 from __future__ import annotations
 
+import logging
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ class Worker:
 
     def __init__(self, base_args: Namespace, role: str, rank: int, rendezvous: Path) -> None:
         self._role = role
-        self._args = slime_logging.parse_megatron_role_args(base_args, base_args.megatron_config_path, role)
+        with _quiet():
+            self._args = slime_logging.parse_megatron_role_args(base_args, base_args.megatron_config_path, role)
         self._args.rank = self._args.local_rank = rank
         cpu.patch_megatron()
         cpu.open_world(rendezvous, rank, self._args.tensor_model_parallel_size, WORLD_TIMEOUT_S)
@@ -120,3 +123,15 @@ class Worker:
         if self._is_main:
             slime_logging.log(self._args, {**metrics, step_key: step}, step_key)
             self._num_rows += 1
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what there is to say of the role file: the driver has said it, and each rank would say it again."""
+    logger = logging.getLogger("slime_logging")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
