@@ -7,7 +7,7 @@ the call. W&B stays offline unless `--online` is given.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,22 +18,19 @@ if TYPE_CHECKING:
     from slime_logging.demo.job import JobResult
     from slime_logging.demo.screen import Screen
 
+HELP = (
+    "Run a small but real RL job on this machine's CPU, tracked as one run.",
+    r"It needs torch and megatron-core, no GPU, no account, no network: pip install 'slime-logging\[demo]'",
+    "Begin with [bold]slime-logging demo ppo[/] (about 10 seconds): actor and critic train in processes of their own, "
+    "beside a driver and a rollout process. At its end it shows what differs between actor and critic, and the one "
+    "command that opens each tracker.",
+    "Then copy configs/ppo_roles.yaml, change a value, give the copy as [bold]--role-file[/], and look again. "
+    "Or kill -9 one of the processes.",
+)
+
 app = typer.Typer(
     name="demo",
-    help="""Run a small but real RL job on this machine's CPU, tracked as one run.
-
-    It needs torch and megatron-core, no GPU, no account and no network: pip install 'slime-logging\\[demo]'
-
-    [bold]ppo[/]               actor and critic train in processes of their own, beside a driver and a rollout process
-
-    [bold]grpo[/]              the same job without a critic: there is no critic/ key anywhere
-
-    [bold]explorer-trainer[/]  two roles that never wait for each other, each on a step axis of its own
-
-    Begin with [bold]slime-logging demo ppo[/] (about 10 seconds). At its end it shows what differs between actor and
-    critic, and the one command that opens each tracker. Then change a value in configs/ppo_roles.yaml, or give a copy
-    of it as --role-file, and look again.
-    """,
+    help="\n\n".join(HELP),
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -74,8 +71,7 @@ def ppo(
 ) -> None:
     """PPO: a Megatron-core GPT as actor and one as critic, each with arguments of its own, in one run.
 
-    The task is to write tokens with an id below 16: the reward goes from 0.13, which is chance, to about 0.8 in 25
-    rollouts.
+    The task is to write tokens with an id below 16. The reward goes from 0.13, chance, to 0.9 in 25 rollouts.
     """
     _run_training("ppo", rollouts, tp, trackers, tracking_dir, role_file, online, seed)
 
@@ -118,7 +114,7 @@ def explorer_trainer(
         )
         return run_pair(options, screen)
 
-    _show(run)
+    _show(run, {"torch": "torch"})
 
 
 def _run_training(
@@ -146,16 +142,16 @@ def _run_training(
         )
         return run_job(options, screen)
 
-    _show(run)
+    _show(run, {"torch": "torch", "megatron-core": "megatron"})
 
 
-def _show(run: Callable[[Screen], JobResult]) -> None:
+def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None:
     from rich.console import Console
 
     from slime_logging.errors import TrackingError
 
     console, errors = Console(), Console(stderr=True)
-    _require_packages()
+    _require_packages(needed)
     from slime_logging.demo.crew import JobFailed
     from slime_logging.demo.report import show_report
     from slime_logging.demo.screen import Screen
@@ -173,12 +169,10 @@ def _show(run: Callable[[Screen], JobResult]) -> None:
     show_report(result, console)
 
 
-def _require_packages() -> None:
+def _require_packages(needed: Mapping[str, str]) -> None:
     from importlib.util import find_spec
 
-    missing = [
-        name for name, module in (("torch", "torch"), ("megatron-core", "megatron")) if find_spec(module) is None
-    ]
+    missing = [package for package, module in needed.items() if find_spec(module) is None]
     if missing:
         typer.echo(
             f"The demo needs {' and '.join(missing)}, not installed here. Install: pip install 'slime-logging[demo]'",

@@ -38,7 +38,13 @@ def test_help_says_what_each_demo_shows_and_where_to_begin() -> None:
     """A newcomer learns what there is, what it needs, and the first command."""
     code, text = invoke("--help")
     assert code == 0
-    for words in ("actor and critic", "no critic/ key", "step axis", "pip install 'slime-logging[demo]'", "demo ppo"):
+    for words in (
+        "actor and critic",
+        "no critic/ key",
+        "independent steps",
+        "pip install 'slime-logging[demo]'",
+        "demo ppo",
+    ):
         assert words in text
 
 
