@@ -27,7 +27,8 @@ DEFAULT_ROLLOUTS = 25
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """What a user chooses. `directory` is the tracking directory; `role_file` None means `configs/ppo_roles.yaml`."""
+    """What a user chooses. `directory` is the tracking directory; `role_file` None means `configs/ppo_roles.yaml`;
+    `arguments` are more arguments of the job, which stand above all others."""
 
     algorithm: str = "ppo"
     num_rollouts: int = DEFAULT_ROLLOUTS
@@ -37,6 +38,7 @@ class JobOptions:
     role_file: Path | None = None
     is_online: bool = False
     seed: int = 1234
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -61,6 +63,7 @@ def job_arguments(options: JobOptions) -> Namespace:
     toy.apply_toy_settings(args, options.tensor_parallel_size, options.seed)
     args.megatron_config_path = str(options.role_file or role_file(options.algorithm))
     choose_tracking(args, options.trackers, options.directory, options.is_online)
+    vars(args).update(options.arguments)
     return args
 
 

@@ -1,0 +1,99 @@
+"""Secrets planted in every place of a real PPO job are nowhere in what it writes, sends and prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.backends.mlflow_server import MlflowServer
+from tests.secrets import canaries
+from tests.secrets.relay import Relay
+from tests.secrets.search import Search
+from tests.secrets.world import World
+from tests.wandb_server import WandbServer
+
+pytestmark = pytest.mark.xdist_group("secrets")
+
+TRACKERS = "wandb,trackio,tensorboard,mlflow,swanlab"
+
+
+@dataclass
+class Online:
+    """A job that is over: its world, and the servers that it talked to."""
+
+    world: World
+    wandb: WandbServer
+    relay: Relay
+    mlflow: Path
+
+
+@pytest.fixture(scope="module")
+def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
+    """The job with every tracker, W&B and MLflow on servers."""
+    root = tmp_path_factory.mktemp("online")
+    (root / "mlflow").mkdir()
+    wandb = WandbServer(root / "wandb", key=canaries.WANDB_KEY).start()
+    mlflow = MlflowServer(root / "mlflow")
+    relay = Relay(int(mlflow.uri.rsplit(":", 1)[1]))
+    world = World(root / "world")
+    try:
+        command = [sys.executable, "-m", "tests.secrets.job", TRACKERS, *canaries.argv()]
+        done = world.start(*command, ONLINE=wandb.url, MLFLOW=f"http://127.0.0.1:{relay.port}")
+        assert done.returncode == 0, done.stderr[-3000:].decode()
+        yield Online(world, wandb, relay, root / "mlflow")
+    finally:
+        relay.stop()
+        mlflow.stop()
+        wandb.stop()
+
+
+@pytest.fixture
+def search() -> Search:
+    return Search(canaries.SECRETS)
+
+
+def test_there_are_canaries_in_every_place() -> None:
+    """More than thirty, each with a text of its own."""
+    assert len({canaries.core(name) for name in canaries.SECRETS}) == len(canaries.SECRETS) >= 50
+
+
+def test_nothing_is_on_the_disk(online: Online, search: Search) -> None:
+    """Not in the run, nor in what the clients leave at home, in the working or the temporary directory; nor printed."""
+    assert online.world.leaks(search) == {}
+    assert search.num_bytes > 1_000_000
+
+
+def test_nothing_was_sent_to_wandb(online: Online, search: Search) -> None:
+    """Not in a request's address, headers (but the one that logs in) or body, nor in a file that was uploaded."""
+    found = {n: f for n, r in enumerate(online.wandb.requests) if (f := search.text(json.dumps(r)))}
+    assert found == {}
+    assert search.tree(online.wandb.path) == {}
+    assert len(online.wandb.rows(online.world.run.name)) > 4  # the key was sent where it belongs
+
+
+def test_nothing_was_sent_to_mlflow(online: Online, search: Search) -> None:
+    """Not in a byte on the wire, nor in the server's database and artifacts."""
+    assert [found for sent in online.relay.sent if (found := search.bytes(bytes(sent)))] == []
+    assert sum(map(len, online.relay.sent)) > 100_000
+    assert search.tree(online.mlflow) == {}
+
+
+def test_no_process_shows_a_secret_on_its_command_line(online: Online, search: Search) -> None:
+    """Neither W&B's client nor any other process that we start."""
+    commands = online.world.commands.values()
+    assert any("slime_logging.backends.wandb_worker" in command for command in commands)
+    assert [command for command in commands if search.text("\n".join(command))] == []
+
+
+def test_the_key_is_not_in_the_environment_of_wandbs_client(online: Online, search: Search) -> None:
+    """It gets no variable that holds a secret but those of the proxy, which it may need."""
+    clients = [pid for pid, command in online.world.commands.items() if "wandb" in " ".join(command)]
+    assert clients
+    for pid in clients:
+        kept = {k: v for k, v in online.world.environments[pid].items() if not k.lower().endswith("_proxy")}
+        assert search.text(json.dumps(kept)) == set()
