@@ -4,9 +4,8 @@ Why a process: some vendors read their settings from the environment once, at im
 phone home or wait at exit as they please. In a child with an environment of its own none of it reaches the training
 process, a call that hangs is ended, and the vendor's import costs training nothing.
 
-The child runs `python -m slime_logging.backends.vendor_process MODULE`, where the module has a table `FUNCTIONS` of
-what can be called, `is_passing(error)`, and where that is useful `abandon()`, for when the parent is gone. A function
-that returns an iterator is answered in chunks.
+The child runs `main` with a module that has a table `FUNCTIONS` of what can be called, `is_passing(error)`, and where
+that is useful `abandon()`, for when the parent is gone. A function that returns an iterator is answered in chunks.
 
 Policy: the child runs until its input ends or its parent is gone; whatever the vendor prints goes nowhere.
 """
@@ -23,9 +22,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, TextIO
 
 from slime_logging.errors import TryAgain, WillNeverWork
+
+_START = f"""
+import json, sys
+sys.path += [path for path in json.loads(sys.argv[1]) if path not in sys.path]
+from {__name__} import main
+main(sys.argv[2])
+"""
+"""The parent's places of modules come last: a script's folder with a `secrets.py` in it must not hide Python's own."""
 
 _CALL_TIMEOUT_S = 60.0
 _ORPHAN_CHECK_S = 5.0
@@ -38,11 +46,11 @@ class VendorProcess:
     def __init__(self, name: str, module: str, environment: Mapping[str, str | None]) -> None:
         """Start the child; its environment is ours with these variables set, or removed where the value is None."""
         self._name = name
-        settings = dict(os.environ) | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        settings |= {key: value for key, value in environment.items() if value is not None}
+        settings = dict(os.environ) | {key: value for key, value in environment.items() if value is not None}
+        places = json.dumps([path or str(Path.cwd()) for path in sys.path])
         try:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", __name__, module],
+                [sys.executable, "-I", "-c", _START, places, module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -153,20 +161,16 @@ def _serve(served: _Served, requests: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
-def main() -> None:
+def main(module: str) -> None:
     """Serve the parent over what were the standard streams."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    served = _Served(sys.argv[1])
+    served = _Served(module)
     with contextlib.suppress(BrokenPipeError):  # the parent is gone: nobody is left to tell
         _serve(served, requests, answers)
     served.abandon()
     # The vendor's exit handlers could wait for its servers; what had to be confirmed was.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

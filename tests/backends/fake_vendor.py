@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
@@ -20,6 +21,10 @@ def _echo(value: Any) -> Any:
 
 def _environment(name: str) -> str | None:
     return os.environ.get(name)
+
+
+def _place(module: str) -> str:
+    return str(importlib.import_module(module).__file__)
 
 
 def _chatter() -> str:
@@ -61,6 +66,7 @@ def abandon() -> None:
 FUNCTIONS = {
     "echo": _echo,
     "environment": _environment,
+    "place": _place,
     "chatter": _chatter,
     "hang": _hang,
     "die": _die,

@@ -53,6 +53,16 @@ def test_environment_is_the_childs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (seen, os.environ.get("FAKE_NEW"), os.environ["FAKE_GONE"]) == (["kept", "new", None], None, "gone")
 
 
+def test_module_beside_the_script_hides_none_of_pythons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process finds first, the child finds last."""
+    (tmp_path / "secrets.py").write_text("raise ImportError('not the one')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    vendor = VendorProcess("fake", MODULE, {})
+    place = vendor.call("place", module="secrets")
+    vendor.close(5.0)
+    assert not place.startswith(str(tmp_path))
+
+
 def test_chatter_goes_nowhere(vendor: VendorProcess, capfd: pytest.CaptureFixture[str]) -> None:
     """What the vendor prints reaches neither the answers nor the job's output, and a prompt finds no input."""
     assert (vendor.call("chatter"), capfd.readouterr()) == ("", ("", ""))
