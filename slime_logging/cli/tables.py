@@ -31,7 +31,8 @@ def differences_table(differences: Sequence[Difference], roles: Sequence[str], t
 
     table = Table(title=title, title_justify="left")
     has_base = any(difference.base is not MISSING for difference in differences)
-    for name in ("argument", *(("base",) if has_base else ()), *roles, "why"):
+    table.add_column("argument", no_wrap=True)
+    for name in (*(("base",) if has_base else ()), *roles, "why"):
         table.add_column(name, overflow="fold")
     for item in differences:
         cells = [Text(item.key, style="bold")]

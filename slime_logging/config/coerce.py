@@ -50,8 +50,10 @@ def _list(target: Target, node: Node) -> Any:
     values = [_item(item_target, item, number, isinstance(node, Items)) for number, item in enumerate(nodes, 1)]
     if isinstance(target.base, tuple | set | frozenset):
         return type(target.base)(values)
-    is_unwrapped = target.base is not None and not isinstance(target.base, list)
-    # Megatron's validation makes a list of one into its item (moe_aux_loss_coeff), and such is the base then
+    # Megatron's validation makes a list of one into its item where the default is no list (moe_aux_loss_coeff)
+    is_unwrapped = target.base is not None and (
+        not isinstance(target.base, list) or isinstance(default, str | int | float)
+    )
     return values[0] if is_unwrapped and len(values) == 1 else values
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from slime_logging.config.nodes import Entries, Items, Node, Scalar
-from slime_logging.config.problems import Problem, looks_secret, shown
+from slime_logging.config.problems import Problem, shown, shown_value
 from slime_logging.config.role_file import Document
 from slime_logging.config.suggest import nearest_texts
 
@@ -128,5 +128,5 @@ class _Frame:
             written[plain] = Written(plain, key, item)
 
     def _report(self, node: Node, reason: str, fix: str, role: str | None = None) -> None:
-        text = shown(node.text) if isinstance(node, Scalar) and not looks_secret(node.text) else ""
+        text = shown_value("", node.text) if isinstance(node, Scalar) else ""
         self.problems.append(Problem(line=node.line, column=node.column, text=text, reason=reason, fix=fix, role=role))

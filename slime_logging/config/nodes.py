@@ -6,6 +6,7 @@ is for values that no option speaks for.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,9 +85,10 @@ def _core_scalar(text: str) -> Any:
         return text
     for convert in (int, _based_int, float):
         try:
-            return convert(text)
+            value = convert(text)
         except ValueError:
             continue
+        return text if value == math.inf else value  # a number that no float holds stays what was written
     return text
 
 

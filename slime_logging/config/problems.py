@@ -40,8 +40,12 @@ def looks_secret(name: str) -> bool:
 
 def shown(text: str) -> str:
     """A text of the file, on one line, safe for a terminal, at most `MAX_SHOWN` characters."""
-    short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in short)
+    return harmless(text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…")
+
+
+def harmless(text: str) -> str:
+    """A text with its control characters, line breaks included, written as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def shown_value(name: str, text: str) -> str:
@@ -66,7 +70,8 @@ def message(path: str, problems: Iterable[Problem]) -> str:
     """All problems of a file as the text of an exception, numbered, in the order of the file."""
     ordered = sorted(problems, key=lambda problem: (problem.line, problem.column))
     count = f"{len(ordered)} mistakes" if len(ordered) > 1 else "1 mistake"
-    return "\n".join([f"{count} in the role file {path}:", *(_told(path, *item) for item in enumerate(ordered, 1))])
+    where = harmless(path)
+    return "\n".join([f"{count} in the role file {where}:", *(_told(where, *item) for item in enumerate(ordered, 1))])
 
 
 def _told(path: str, number: int, problem: Problem) -> str:
@@ -77,7 +82,7 @@ def _told(path: str, number: int, problem: Problem) -> str:
     )
     lines = [f"  {number}. {place}" + (f", role {problem.role}" if problem.role else "")]
     if problem.text:
-        lines.append(f"       {problem.text}")
-    lines.append(f"     why: {problem.reason}")
-    lines.append(f"     fix: {problem.fix}")
+        lines.append(f"       {harmless(problem.text)}")
+    lines.append(f"     why: {harmless(problem.reason)}")
+    lines.append(f"     fix: {harmless(problem.fix)}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.config.nodes import Entries, Items, Node, Scalar
-from slime_logging.config.problems import Problem, shown_line
+from slime_logging.config.problems import Problem, shown, shown_line
 
 MAX_BYTES = 1 << 18
 MAX_DEPTH = 32
@@ -202,7 +202,7 @@ class _Builder:
         line, column = _place(event)
         fix = "take the tag out: the option decides the type, and quotes make a text"
         self.problems.append(
-            _problem(line, column, f"the tag {str(tag)!r} is not allowed in a role file", fix, str(tag))
+            _problem(line, column, f"the tag '{shown(str(tag))}' is not allowed in a role file", fix, shown(str(tag)))
         )
 
     def _entries(self, children: list[Node], line: int, column: int) -> Entries:
@@ -215,8 +215,8 @@ class _Builder:
                 merged.extend(self._merged(value))
             elif key.text in pairs:
                 first = pairs[key.text][0]
-                reason = f"the key `{key.text}` stands twice; the first is on line {first.line}"
-                self.problems.append(_problem(key.line, key.column, reason, "keep one of the two", key.text))
+                reason = f"the key `{shown(key.text)}` stands twice; the first is on line {first.line}"
+                self.problems.append(_problem(key.line, key.column, reason, "keep one of the two", shown(key.text)))
             else:
                 pairs[key.text] = (key, value)
         for key, value in merged:

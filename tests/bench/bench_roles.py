@@ -1,7 +1,7 @@
 """Parsing a role file with 50 overrides against 873 arguments, beside `yaml.safe_load` and a deep copy of them.
 
 Both take turns in one process, on the same file. The namespace is a new object each time, so that ours reads the file
-each time. Ours checks every value, derives, and resolves and compares both roles; slime's way sets one role's attributes.
+each time. Ours checks every value, derives, and resolves and compares both roles; slime's way sets one role's.
 """
 
 from __future__ import annotations

@@ -276,6 +276,7 @@ def test_a_list_of_one_is_unwrapped_where_validation_unwraps_it() -> None:
     """Megatron's validation makes moe_aux_loss_coeff [0.1] into 0.1; two values stay a list."""
     assert value_of("moe_aux_loss_coeff", "0.1", base=0.0) == 0.1
     assert value_of("moe_aux_loss_coeff", "[0.1, 0.2]", base=0.0) == [0.1, 0.2]
+    assert value_of("moe_aux_loss_coeff", "0.3", base=[0.1, 0.2]) == 0.3
     assert value_of("moe_router_load_balancing_type", "sinkhorn", base="aux_loss") == "sinkhorn"
 
 
