@@ -12,8 +12,10 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from argparse import Namespace
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ class Nursery:
         )
 
     def start(self, number: int, args: dict[str, Any], **options: Any) -> None:
-        """Fork a writer: `primary`, `role`, `pause_s` (between rows), `num_rows` (None: for ever)."""
+        """Fork a writer: `primary`, `role`, `pause_s` (between rows), `num_rows` (None: for ever), `wants_client`, `is_timed`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"number": number, "args": args, **options}) + "\n")
@@ -140,9 +142,16 @@ def write(
     pause_s: float = 0.002,
     num_rows: int | None = None,
     wants_client: bool = False,
+    is_timed: bool = False,
 ) -> None:
-    """Join and log rows until told to stop."""
+    """Join and log rows until told to stop.
+
+    With `is_timed`, `times` gets when each `log` began and how long it took, and `sockets` every network call of this process.
+    """
     import slime_logging as sl
+
+    if is_timed:
+        sys.addaudithook(_note_sockets)
 
     given = Namespace(**args)
     if wants_client:
@@ -152,14 +161,26 @@ def write(
     random.seed(number)
     acks = os.open(f"acks/{number}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     step = 0
+    times: deque[tuple[float, float]] = deque(maxlen=100_000)
     while step != num_rows and not (step % 16 == 0 and Path("stop").exists()):
-        sl.log(given, {"train/step": step, "train/who": number, "train/x": random.random()}, "train/step")
+        row = {"train/step": step, "train/who": number, "train/x": random.random()}
+        begun = time.perf_counter_ns()
+        sl.log(given, row, "train/step")
+        times.append((time.time(), (time.perf_counter_ns() - begun) / 1000))
         os.write(acks, b"%d\n" % step)
         step += 1
         time.sleep(random.random() * 2 * pause_s)
     if primary:
         time.sleep(0.3)  # the others are told at the same time, and have less to do
+    if is_timed:
+        Path("times").write_text(json.dumps(list(times)))
     sl.finish_tracking(given)
+
+
+def _note_sockets(event: str, details: tuple[object, ...]) -> None:
+    if event in ("socket.connect", "socket.sendto", "socket.getaddrinfo"):
+        with Path("sockets").open("a") as file:
+            file.write(f"{threading.current_thread().name}: {event} {details[1:]}\n")
 
 
 if __name__ == "__main__":
