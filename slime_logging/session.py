@@ -43,7 +43,7 @@ from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Re
 from slime_logging.record.rendezvous import APPEAR_S, RunAddress, publish, see
 from slime_logging.record.run import RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
 from slime_logging.record.system import STEP_KEY, SystemSampler
-from slime_logging.settings import Settings
+from slime_logging.settings import SHOWN_OPTIONS, Settings
 
 logger = logging.getLogger("slime_logging")
 
@@ -148,7 +148,8 @@ class Session:
     def _start_deliveries(
         self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None], only: str | None
     ) -> None:
-        facts = run_facts(run, self.directory, self.settings.options)
+        shown = {name: self.redactor.text(str(text)) for name in SHOWN_OPTIONS if (text := self.settings.options[name])}
+        facts = run_facts(run, self.directory, {**self.settings.options, **shown})
         for name in trackers:
             delivery = Delivery(
                 name,

@@ -96,6 +96,21 @@ BACKEND_OPTIONS = (
 )
 """The dest names that a backend may read from `RunFacts.options`."""
 
+SHOWN_OPTIONS = (
+    *("wandb_team", "wandb_project", "wandb_group", "tb_project_name", "tb_experiment_name", "mlflow_experiment"),
+    *("swanlab_project", "swanlab_workspace", "wandb_tags", "wandb_notes", "wandb_job_type"),
+)
+"""Options whose texts the trackers show: to be redacted before a tracker gets them. The others are keys and places."""
+
+ENVIRONMENT_OPTIONS = {
+    "wandb_tags": "WANDB_TAGS",
+    "wandb_notes": "WANDB_NOTES",
+    "wandb_job_type": "WANDB_JOB_TYPE",
+    "mlflow_experiment": "MLFLOW_EXPERIMENT_NAME",
+    "swanlab_project": "SWANLAB_PROJ_NAME",
+}
+"""Options that a vendor's client would read from the environment by itself, past redaction, where no flag sets them."""
+
 SECRET_OPTIONS = frozenset({"wandb_key"})
 """Those of `BACKEND_OPTIONS` that must reach no file."""
 
@@ -149,6 +164,8 @@ class Settings:
             SettingsError: a value cannot work; the message names the flag and the fix.
         """
         options = {name: getattr(args, name, None) for name in BACKEND_OPTIONS}
+        for name, variable in ENVIRONMENT_OPTIONS.items():
+            options[name] = options.get(name) or environ.get(variable)
         trackers = tuple(name for name in TRACKERS if _flag(args, f"use_{name}"))
         if "wandb" in trackers:
             options["wandb_mode"] = _wandb_mode(options, environ)

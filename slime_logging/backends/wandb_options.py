@@ -29,7 +29,7 @@ KEPT_VARIABLES = re.compile(
     r"|PYTHON(?!PATH|STARTUP|INSPECT|WARNINGS)\w*|(?:https?|all|no)_proxy|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|CURL_CA_BUNDLE|NETRC|XDG_\w+|SYSTEMROOT"
     r"|WANDB_(?:BASE_URL|ENTITY|CACHE_DIR|DATA_DIR|CONFIG_DIR|CREDENTIALS_FILE|IDENTITY_TOKEN_FILE|HTTP_TIMEOUT|INSECURE_DISABLE_SSL"
-    r"|CORE_DEBUG|TAGS|NOTES|JOB_TYPE|X_\w+)"
+    r"|CORE_DEBUG|X_\w+)"
 )
 
 
@@ -97,6 +97,9 @@ def client_settings(
         "reinit": "create_new",
         "run_name": run.name[:MAX_NAME_CHARS],
         "run_group": run.group[:MAX_NAME_CHARS] if run.group else None,
+        "run_tags": str(run.options["wandb_tags"]).split(",") if run.options.get("wandb_tags") else None,
+        "run_notes": run.options.get("wandb_notes"),
+        "run_job_type": run.options.get("wandb_job_type"),
         "root_dir": str(local_root(run)),
         "use_dot_wandb": False,
         # Two clients of one run that start in the same second would share a directory, and one's data would vanish.

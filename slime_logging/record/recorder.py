@@ -72,9 +72,10 @@ class Recorder:
             KeyError: `metrics` has no `step_key`; the caller's mistake.
         """
         if step_key not in metrics:
+            known = ", ".join(self._redactor.key(str(name)) for name in metrics)
             raise KeyError(
-                f"the metrics have no step key {step_key!r}; they have: {', '.join(map(str, metrics))[:500]}"
-            )
+                f"the metrics have no step key {self._redactor.key(step_key)!r}; they have: {known[:500]}"
+            ) from None
         body = self._plain_body(metrics, step_key)
         if body is None:
             body = self._body(metrics, step_key)
