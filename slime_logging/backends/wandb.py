@@ -18,12 +18,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..errors import MissingBackendError, TryAgain, WillNeverWork
-from . import wandb_offline
-from .base import Json, Point, Row, RunConfig, RunFacts, Writer
-from .wandb_form import comparable, config_form, history_point, history_rows
-from .wandb_link import Link
-from .wandb_options import client_settings, connection, is_online
+from slime_logging.backends import wandb_offline
+from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
+from slime_logging.backends.forms import Notices
+from slime_logging.backends.wandb_form import comparable, config_form, history_point, history_rows
+from slime_logging.backends.wandb_link import Link
+from slime_logging.backends.wandb_options import client_settings, connection, is_online
+from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
 
 OPEN_TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_S = 30.0
@@ -44,10 +45,12 @@ class WandbBackend:
         self._run: RunFacts | None = None
         self._config: dict[str, Json] = {}
         self._last_row: str | None = None
+        self._notices = Notices(self.name)
 
     def open(self, run: RunFacts, writer: Writer) -> None:
         """Start the client and create or continue the run; at most `open_timeout_s`."""
         _require_package()
+        self._release()
         deadline_s = time.monotonic() + self._open_timeout_s
         self._link, self._run, self._config, self._last_row = Link(), run, {}, None
         settings = client_settings(run, writer, init_timeout_s=max(1.0, self._open_timeout_s * 0.7))
@@ -60,6 +63,11 @@ class WandbBackend:
     def set_config(self, config: RunConfig) -> None:
         """Send the keys that changed since the last call."""
         held = config_form(config.values)
+        if held.keys() != config.values.keys():
+            renamed = sorted(config.values.keys() - held.keys())
+            self._notices.once(
+                "config", f"configuration keys that W&B would mangle are kept under other names: {renamed}"
+            )
         changed = {key: value for key, value in held.items() if key not in self._config or self._config[key] != value}
         if changed:
             self._ask("config", changed)
@@ -68,7 +76,14 @@ class WandbBackend:
     def write(self, rows: Sequence[Row]) -> None:
         """Hand rows to the client; a failure of one call may show at the next."""
         link = self._opened()
-        batch = [(row.step_key, part) for row in rows for part in history_rows(row)]
+        batch: list[tuple[str, dict[str, Any]]] = []
+        for row in rows:
+            parts = history_rows(row)
+            batch.extend((row.step_key, part) for part in parts)
+            if len(parts) > 1 or not row.metrics.keys() <= parts[0].keys():
+                self._notices.once(
+                    "rows", f"metrics that W&B would drop are kept in another form, as in row {row.row_id}"
+                )
         if not batch:
             return
         link.send("rows", batch, timeout_s=REQUEST_TIMEOUT_S)

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ..errors import TryAgain
+from slime_logging.errors import TryAgain
 
 API_TIMEOUT_S = 20
 NEVER_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 422, 501})
 STATUS = re.compile(r"(?:error|HTTP|status|code|upload|response)\s*:?\s*([45]\d\d)\b")
-"""HTTP statuses as the client words them ("returned error 401", "HTTP 500", "failed to upload: 403"): it has no field."""
+"""HTTP statuses as the client words them ("returned error 401", "HTTP 500", "failed to upload: 403")."""
 
 KEY_ADVICE = (
     "W&B does not accept the API key, or there is none: set --wandb-key or WANDB_API_KEY to a key of the server "

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from .base import Json, Point, Row
+from slime_logging.backends.base import Json, Point, Row
 
 TIME_KEY = "_timestamp"
 ROW_KEY = "_row"

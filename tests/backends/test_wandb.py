@@ -1,8 +1,12 @@
-"""W&B online, the real client against a strict server: converging configuration, rows confirmed, failures told apart."""
+"""W&B online, the real client against a strict server: converging configuration, confirmed rows, kinds of failure."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from tests.wandb_server import WandbServer
 
 pytest.importorskip("wandb")
 
+ROOT = Path(__file__).parents[2]
 PRIMARY = Writer(label="primary", is_shared=True)
 
 
@@ -28,8 +33,12 @@ def config_of(server: WandbServer, run: RunFacts) -> dict[str, object]:
     return server.config(run.run_id)
 
 
-def test_plain_what_the_server_holds_is_what_was_written(tmp_path: Path, wandb_server: WandbServer) -> None:
-    """One writer: rows, times, configuration, axes and state; read back by the public API; no key sent or stored."""
+def test_plain_what_the_server_holds_is_what_was_written(
+    tmp_path: Path, wandb_server: WandbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One writer: rows, times, configuration, axes and state; read back by the public API; no secret sent or stored."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "c4n4ry")
+    monkeypatch.setattr(sys, "argv", ["train.py", "--wandb-key=c4n4ry"])
     run = facts(tmp_path / "run", wandb_server.options)
     backend = WandbBackend()
     environ = dict(os.environ)
@@ -48,9 +57,10 @@ def test_plain_what_the_server_holds_is_what_was_written(tmp_path: Path, wandb_s
     assert set(AXES.values()) <= declared
     assert not any(axis.get("2") == "*" for axis in stored["config"]["_wandb"]["value"]["m"])
     assert dict(os.environ) == environ
-    assert all(wandb_server.key not in str(request) for request in wandb_server.requests)
-    for path in tmp_path.rglob("*"):
-        assert not path.is_file() or wandb_server.key.encode() not in path.read_bytes(), path
+    for secret in (wandb_server.key, "c4n4ry"):
+        assert all(secret not in str(request) for request in wandb_server.requests)
+        for path in tmp_path.rglob("*"):
+            assert not path.is_file() or secret.encode() not in path.read_bytes(), path
     assert not (tmp_path / "home" / ".netrc").exists()
 
 
@@ -180,9 +190,7 @@ def test_a_stream_that_the_server_refused_for_good_is_not_called_delivered(
 
 
 @pytest.mark.parametrize("fault", [{"status": 429}, {"action": "hang"}])
-def test_close_is_bounded_and_frees_everything(
-    tmp_path: Path, wandb_server: WandbServer, fault: dict[str, Any]
-) -> None:
+def test_close_is_bounded(tmp_path: Path, wandb_server: WandbServer, fault: dict[str, Any]) -> None:
     """A server that never takes the rows: TryAgain at the deadline, no process left, and close may be called again."""
     run = facts(tmp_path / "run", wandb_server.options)
     backend = WandbBackend()
@@ -269,3 +277,31 @@ def test_reading_from_a_server_that_is_down_is_try_again(tmp_path: Path, wandb_s
     with pytest.raises(TryAgain):
         next(iter(WandbBackend(read_timeout_s=3).read_points(run)))
     wandb_server.heal()
+
+
+def test_a_killed_job_is_continued_on_the_server(tmp_path: Path, wandb_server: WandbServer) -> None:
+    """SIGKILL before anything was confirmed: what the server got is found, the rest delivered, nothing twice."""
+    run = facts(tmp_path / "run", wandb_server.options)
+    script = f"""
+        import os, signal, time
+        from pathlib import Path
+        from slime_logging.backends.base import Writer
+        from slime_logging.backends.wandb import WandbBackend
+        from tests.backends.wandb_rows import facts, rows
+        backend = WandbBackend()
+        backend.open(facts(Path({str(tmp_path / "run")!r}), {wandb_server.options!r}), Writer(label="primary"))
+        backend.write(rows("a", 0, 100))
+        time.sleep(6)
+        backend.write(rows("a", 100, 200))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    time.sleep(1.0)  # until the client of the killed job has died of it
+    written, before, backend = rows("a", 0, 200), held(run), WandbBackend()
+    missing = [row for row in written if not all(before[point] for point in backend.points(row))]
+    assert 0 < len(missing) < 200
+    backend.open(run, Writer(label="primary"))
+    backend.write(missing)
+    backend.close(0, 30)
+    assert held(run) == points(backend, written)

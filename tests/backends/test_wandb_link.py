@@ -72,3 +72,10 @@ def test_the_client_dies_with_a_killed_parent() -> None:
     parent.stdout.close()
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
+
+
+def test_a_process_that_cannot_be_started_is_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No memory for a fork, no interpreter to run: delivery tries again."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(TryAgain, match="cannot start"):
+        Link()

@@ -136,3 +136,29 @@ def test_two_writers_of_one_second_have_files_of_their_own(tmp_path: Path) -> No
         backend.write(rows(f"w{number}", 0, 10))
         backend.close(0, 30)
     assert held(run) == points(backends[0], [*rows("w0", 0, 10), *rows("w1", 0, 10)])
+
+
+def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
+    """Opened before ours, in the same process: it is still `wandb.run` and logs on after ours is closed."""
+    script = f"""
+        import os
+        from pathlib import Path
+        import wandb
+        from slime_logging.backends.base import Writer
+        from slime_logging.backends.wandb import WandbBackend
+        from tests.backends.wandb_rows import facts, rows
+        own = wandb.init(mode="offline", id="own", project="p", dir={str(tmp_path)!r}, settings={{"silent": True}})
+        wandb.log({{"x": 1}})
+        environ = dict(os.environ)
+        backend = WandbBackend()
+        backend.open(facts(Path({str(tmp_path / "run")!r}), {OFFLINE!r}), Writer(label="primary"))
+        backend.write(rows("a", 0, 3))
+        backend.close(0, 30)
+        assert wandb.run is own and dict(os.environ) == environ
+        wandb.log({{"x": 2}})
+        wandb.finish()
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, timeout=60, check=True)
+    own = facts(tmp_path / "own", {**OFFLINE, "wandb_dir": str(tmp_path)}, run_id="own")
+    assert [row["x"] for row in wandb_offline.read_rows(own)] == [1, 2]
+    assert held(facts(tmp_path / "run", OFFLINE)) == points(WandbBackend(), rows("a", 0, 3))
