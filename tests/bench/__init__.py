@@ -1,13 +1,15 @@
 """Benchmarks: ours and the others', side by side in one run. `python -m tests.bench` rewrites docs/benchmarks.md.
 
-Policy: contestants take turns in rounds, so that a machine that slows down slows all of them; what is compared is the median
-over rounds of the ratio within a round. A module `bench_<name>` has `run(quick=False) -> list[Figure]`; `quick` does the same with so
-little work that the figures mean nothing.
+Policy: contestants take turns in rounds, so that a machine that slows down slows all of them; what is compared is the
+median over rounds of the ratio within a round. A module `bench_<name>` has `run(quick=False) -> list[Figure]`; `quick`
+does the same with so little work that the figures mean nothing.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import TypedDict
@@ -16,8 +18,9 @@ from typing import TypedDict
 class Figure(TypedDict):
     """One row of the table.
 
-    `others` and `ratio` share their keys: what somebody else needs for the same, and ours divided by it. `target` is what was
-    promised, "" for nothing; `is_met` None where there is no target. `n` is how many measurements stand behind `ours`.
+    `others` and `ratio` share their keys: what somebody else needs for the same, and ours divided by it. `target` is
+    what was promised, "" for nothing; `is_met` None where there is no target. `n` is how many measurements stand
+    behind `ours`.
     """
 
     name: str
@@ -71,3 +74,10 @@ def ratios(rounds: Mapping[str, Sequence[float]], ours: str) -> dict[str, float]
         for name, values in rounds.items()
         if name != ours
     }
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """This process's environment for a child: no tracker of anybody's, no stored login, nothing sent to a vendor."""
+    ours = ("WANDB_", "SLIME_LOGGING_", "TRACKIO_", "MLFLOW_", "SWANLAB_")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    return kept | {"NETRC": str(directory / "no-netrc"), "WANDB_ERROR_REPORTING": "false"}
