@@ -102,7 +102,8 @@ class Session:
         """Record configuration values that became known late."""
         if not self.is_finished:
             hidden = self.redactor.config(to_json_mapping(values))
-            self.recorder.config(scope_of(role or self.role), RANK_LATE, hidden)
+            role = self.redactor.key(role) if role else self.role
+            self.recorder.config(scope_of(role), RANK_LATE, hidden)
 
     def finish(self, exit_code: int) -> list[DeliveryResult]:
         """End this process's part: close the journal, deliver what is there, say what is left. Bounded in time."""
@@ -183,6 +184,10 @@ class Session:
         return safe_exception_text(self.redactor, error)
 
 
+def _redactor(args: Namespace, settings: Settings) -> Redactor:
+    return Redactor.of(args, os.environ, argv=sys.argv, hide=settings.hide, show=settings.show)
+
+
 def start_primary(args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]) -> Session:
     """Make the run, or continue it, and record the configuration of every role that is known.
 
@@ -191,7 +196,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
         RunConflictError: the run has a living primary.
         OSError: the run's directory cannot be made.
     """
-    redactor = Redactor.of(args, os.environ, hide=settings.hide, show=settings.show)
+    redactor = _redactor(args, settings)
     require_packages(settings.trackers)
     env_vars = {name: os.environ[name] for name in settings.env_vars if name in os.environ}
     scopes, _ = primary_scopes(args, redactor, env_vars)
@@ -242,7 +247,7 @@ def join(
     Raises:
         MissingBackendError, SettingsError, OSError: as `start_primary`.
     """
-    redactor = Redactor.of(args, os.environ, hide=settings.hide, show=settings.show)
+    redactor = _redactor(args, settings)
     directory = _visible_directory(address, settings)
     if directory is not None:
         run = directory.read()

@@ -40,6 +40,8 @@ _NAMED_BESIDE = frozenset({"name", "key", "env", "option", "variable", "header",
 _VALUE_BESIDE = frozenset({"value", "val", "default", "current", "base", "old", "new", "content"})
 """The keys that stand for a name and for its value, in any case, in mappings such as `{"name": "API_KEY", "value":
 ...}`."""
+_TABLE_ROWS = frozenset({"rows", "data"})
+"""The keys of a table's rows beside `columns`, in a logged table and in a data frame's split form."""
 _MAX_BESIDE = 20
 """Mappings with more keys are configurations, not one named value."""
 _PASSES = 4
@@ -74,15 +76,16 @@ class Redactor:
         args: Namespace | Mapping[str, Any] | None,
         environ: Mapping[str, str] = os.environ,
         *,
+        argv: Sequence[str] = (),
         hide: Sequence[str] = (),
         show: Sequence[str] = (),
     ) -> Redactor:
-        """A redactor that knows the secrets of these arguments, this environment and the trackers' files of stored
-        logins.
+        """A redactor that knows the secrets of these arguments, this environment, this command line and the trackers'
+        files of stored logins.
 
         Args:
             args: the job's arguments, nested or not; read, never changed. environ: the environment; `HOME`, `NETRC`
-                and the like in it say where stored logins are. hide: more names to hide: exact ones, globs
+                and the like in it say where stored logins are. argv: the command line. hide: more names to hide: exact ones, globs
                 (`acme_*`), `re:` and a regular expression over the name, or `text:` and a
                 regular expression over any text.
             show: names that are never hidden for what they are called; exact ones only.
@@ -96,6 +99,7 @@ class Redactor:
             redactor._ordinary = frozenset(values)
             redactor.config(values)
             redactor.config({str(name): to_json(value) for name, value in environ.items()})
+            redactor.config({"argv": to_json(list(argv))})
             for name, text in stored_secrets(environ):
                 redactor.learn(name, text)
         return redactor
@@ -240,10 +244,15 @@ class Redactor:
     def _mapping(self, values: Mapping[str, Json], verdict: Verdict, name: str, *, is_row: bool) -> dict[str, Json]:
         out: dict[str, Json] = {}
         beside = self._named_beside(values)
+        columns = values.get("columns")
+        columns = columns if isinstance(columns, list) else []
         for key, value in values.items():
             own = self._rules.judge(key)
             is_own = own >= verdict
             inner, inner_name = (own, key) if is_own else (verdict, name)
+            if columns and key in _TABLE_ROWS and isinstance(value, list):
+                out[key] = [self._table_row(row, columns, verdict, name, is_row=is_row) for row in value]
+                continue
             if beside and key.lower() in _VALUE_BESIDE:
                 inner, inner_name, is_own = Verdict.HIDDEN, beside, True
             shown = self.key(key)
@@ -254,6 +263,13 @@ class Redactor:
                 shown = next(f"{shown} ({n})" for n in range(2, len(out) + 3) if f"{shown} ({n})" not in out)
             out[shown] = self._json(value, inner, inner_name, is_row=is_row, is_own=is_own)
         return out
+
+    def _table_row(self, row: Json, columns: list[Json], verdict: Verdict, name: str, *, is_row: bool) -> Json:
+        """A row of a table under the names of its columns."""
+        if not isinstance(row, list) or len(row) != len(columns):
+            return self._json(row, verdict, name, is_row=is_row)
+        own = [max((self._rules.judge(str(column)), str(column)), (verdict, name)) for column in columns]
+        return [self._json(cell, *by, is_row=is_row) for cell, by in zip(row, own, strict=True)]
 
     def _named_beside(self, values: Mapping[str, Json]) -> str:
         """The secret's name in a mapping such as `{"name": "API_KEY", "value": ...}`; empty if there is none."""
