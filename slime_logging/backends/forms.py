@@ -25,15 +25,23 @@ _CELL_CHARACTERS = 200
 
 
 class Notices:
-    """Says each thing once, at warning level, in the name of one backend."""
+    """Says each thing once, at warning level, in the name of one backend; nothing before `begin`.
+
+    The forms are asked for without writing anything too, to compare what a tracker holds: that warns about nothing.
+    """
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
         self._said: set[str] = set()
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """From now on things are stored, so that it matters in which form."""
+        self._has_begun = True
 
     def once(self, topic: str, message: str) -> None:
         """Warn with `message`, unless something was said about `topic` before."""
-        if topic not in self._said:
+        if self._has_begun and topic not in self._said:
             self._said.add(topic)
             _LOGGER.warning("%s: %s", self._backend, message)
 

@@ -56,6 +56,7 @@ class MlflowBackend:
         """Find the run by its tag or create it."""
         _require_packages(run)
         self._run = run
+        self._notices.begin()
         self._connect()
 
     def set_config(self, config: RunConfig) -> None:

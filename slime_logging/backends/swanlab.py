@@ -62,6 +62,7 @@ class SwanlabBackend:
             client.close(0.0)
             raise
         self._run, self._client = run, client
+        self._notices.begin()
 
     def set_config(self, config: RunConfig) -> None:
         """Update the run's configuration with what changed."""

@@ -76,6 +76,7 @@ class TensorboardBackend:
         except OSError as error:
             raise TryAgain(f"tensorboard: cannot create {_place(run)}: {error}") from error
         self._run = run
+        self._notices.begin()
 
     def set_config(self, config: RunConfig) -> None:
         """Replace the file that holds the configuration of each role; TensorBoard shows the first one it finds."""

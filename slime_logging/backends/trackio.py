@@ -49,6 +49,7 @@ class TrackioBackend:
         """Start the storage process and create the project's database."""
         if importlib.util.find_spec("trackio") is None:
             raise MissingBackendError("trackio", "trackio")
+        self._notices.begin()
         for variable in _IGNORED_VARIABLES:
             if os.environ.get(variable):
                 self._notices.once(

@@ -119,9 +119,17 @@ def test_markdown_table_is_not_broken_by_values() -> None:
     ]
 
 
+def test_notice_waits_for_the_begin(caplog: pytest.LogCaptureFixture) -> None:
+    """Comparing forms stores nothing, and so warns about nothing."""
+    with caplog.at_level(logging.WARNING, logger="slime_logging"):
+        Notices("tracker").once("topic", "cut")
+    assert caplog.records == []
+
+
 def test_notice_is_given_once(caplog: pytest.LogCaptureFixture) -> None:
     """The same topic is not told again."""
     notices = Notices("tracker")
+    notices.begin()
     with caplog.at_level(logging.WARNING, logger="slime_logging"):
         for _ in range(3):
             notices.once("topic", "cut")
