@@ -13,12 +13,14 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from slime_logging.config.redact import safe_exception_text
 from slime_logging.record.delivery import DeliveryResult
 from slime_logging.record.rendezvous import find
 from slime_logging.session import Session, join, start_primary
@@ -106,8 +108,8 @@ def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
             session.log(metrics, step_key)
         except KeyError:
             raise
-        except Exception:
-            _swallow("log")
+        except Exception as error:
+            _swallow("log", session, error)
 
 
 def log_config(args: object, values: Mapping[str, Any], role: str | None = None) -> None:
@@ -122,8 +124,8 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
     if session is not None:
         try:
             session.log_config(values, role)
-        except Exception:
-            _swallow("log_config")
+        except Exception as error:
+            _swallow("log_config", session, error)
 
 
 def finish_tracking(args: object, exit_code: int = 0) -> None:
@@ -232,8 +234,8 @@ def _finish(session: Session, exit_code: int) -> None:
     _sessions.remove(session)
     try:
         results = session.finish(exit_code)
-    except Exception:
-        _swallow("finish_tracking")
+    except Exception as error:
+        _swallow("finish_tracking", session, error)
         return
     left = [result for result in results if not result.is_complete]
     if left:
@@ -250,11 +252,13 @@ def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
     )
 
 
-def _swallow(call: str) -> None:
+def _swallow(call: str, session: Session, error: Exception) -> None:
     """A bug of ours is told with its traceback, once a call, and does not reach training."""
     if call not in _swallowed:
         _swallowed.add(call)
-        logger.exception("slime_logging: %s failed; training goes on", call)
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        text = safe_exception_text(session.redactor, error)
+        logger.error("slime_logging: %s failed; training goes on: %s\n%s", call, text, frames)
 
 
 def _code_of(stop: SystemExit) -> int:
@@ -314,9 +318,8 @@ def _rejoin_after_fork() -> None:
                     _sessions.append(join(parent.args, parent.settings, parent.role, address, _be_first_at_exit))
             except Exception as error:  # `log` brought us here, and must not raise
                 logger.error(
-                    "slime_logging: this forked process cannot join its parent's run, and is not tracked: %s: %s",
-                    type(error).__name__,
-                    error,
+                    "slime_logging: this forked process cannot join its parent's run, and is not tracked: %s",
+                    safe_exception_text(parent.redactor, error),
                 )
 
 

@@ -161,7 +161,7 @@ class MlflowBackend:
         if self._run is None:
             raise WillNeverWork("mlflow: not open")
         if self._client is None or not self._client.is_alive:
-            self._client = client = _start()
+            self._client = client = _start(is_private=not _server(self._run))
             tags = {"group": self._run.group} if self._run.group else {}
             client.call("open", _OPEN_TIMEOUT_S, **_address(self._run), name=self._run.name, tags=tags)
             self._params = client.call("data", kind="params")
@@ -181,10 +181,10 @@ def _require_packages(run: RunFacts) -> None:
 
 def _address(run: RunFacts) -> dict[str, Any]:
     local = run.directory / "mlflow"
-    uri = run.options.get("mlflow_tracking_uri") or os.environ.get("MLFLOW_TRACKING_URI")
+    uri = _server(run)
     experiment = run.options.get("mlflow_experiment") or os.environ.get("MLFLOW_EXPERIMENT_NAME") or run.project
     if not uri:
-        local.mkdir(parents=True, exist_ok=True)
+        local.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {
         "uri": uri or f"sqlite:///{local / 'mlflow.db'}",
         "experiment": experiment,
@@ -193,9 +193,14 @@ def _address(run: RunFacts) -> dict[str, Any]:
     }
 
 
-def _start() -> VendorProcess:
+def _server(run: RunFacts) -> str | None:
+    return run.options.get("mlflow_tracking_uri") or os.environ.get("MLFLOW_TRACKING_URI") or None
+
+
+def _start(*, is_private: bool = True) -> VendorProcess:
     limits = {key: os.environ.get(key, value) for key, value in _LIMITS.items()}
-    return VendorProcess("mlflow", "slime_logging.backends.mlflow_client", _ENVIRONMENT | limits)
+    module = "slime_logging.backends.mlflow_client"
+    return VendorProcess("mlflow", module, _ENVIRONMENT | limits, is_private=is_private)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class SwanlabBackend:
         """Start a run (offline), or continue the one with this id (online)."""
         if importlib.util.find_spec("swanlab") is None:
             raise MissingBackendError("swanlab", "swanlab")
-        client = VendorProcess("swanlab", _MODULE, _ENVIRONMENT)
+        client = VendorProcess("swanlab", _MODULE, _ENVIRONMENT, is_private=True)
         workspace = run.options.get("swanlab_workspace")
         facts = {"project": _project(run), "workspace": workspace, "name": run.name[:512], "group": run.group}
         where = {"mode": _mode(run), "log_dir": _place(run), "run_id": _id(run)}

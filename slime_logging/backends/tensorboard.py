@@ -68,10 +68,10 @@ class TensorboardBackend:
             raise MissingBackendError("tensorboard", "tensorboard")
         try:
             place, link = _place(run), run.directory / "tensorboard"
-            place.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700 if place == link else 0o777, parents=True, exist_ok=True)
             if not link.exists():
                 link.unlink(missing_ok=True)  # it can lead to where nothing is any more
-                link.parent.mkdir(parents=True, exist_ok=True)
+                link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 link.symlink_to(place, target_is_directory=True)
         except OSError as error:
             raise TryAgain(f"tensorboard: cannot create {_place(run)}: {error}") from error
@@ -93,7 +93,9 @@ class TensorboardBackend:
         for directory, batch in records.items():
             try:
                 if directory not in self._files:
-                    self._files[directory] = events.EventFile(_place(run) / directory / _file_name(run))
+                    self._files[directory] = events.EventFile(
+                        _place(run) / directory / _file_name(run), is_private=_is_inside(run)
+                    )
                 self._files[directory].append(batch)
             except OSError as error:
                 # The file may end in half a record, behind which nothing would be found: the next rows get a new one.
@@ -159,7 +161,7 @@ class TensorboardBackend:
         """Put a file with one event in the place of the one there; a reader sees either, whole."""
         partial = place / f".{uuid.uuid4().hex}"
         try:
-            replacement = events.EventFile(partial)
+            replacement = events.EventFile(partial, is_private=_is_inside(self._opened()))
             replacement.append([record])
             replacement.close()
             partial.replace(place / f"{_CONFIG_FILE}.{_mark(self._opened())}{_CONFIG_SUFFIX}")
@@ -226,6 +228,11 @@ def _place(run: RunFacts) -> Path:
     if project:
         return Path("tensorboard_log", project, experiment or run.name).absolute()
     return link
+
+
+def _is_inside(run: RunFacts) -> bool:
+    """Whether the files are in the run's directory, which is its user's alone."""
+    return _place(run) == (run.directory / "tensorboard").resolve()
 
 
 def _directory(role: str | None) -> str:

@@ -6,6 +6,7 @@ first record that is not whole, as TensorBoard's does.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from slime_logging.backends.base import Json
 class EventFile:
     """A new file of events."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_private: bool) -> None:
+        """Make it, 0600 in a directory of 0700 with `is_private`, else as the process's umask says."""
         from tensorboard.compat.proto import event_pb2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._records = RecordWriter(path.open("wb"))
+        path.parent.mkdir(mode=0o700 if is_private else 0o777, parents=True, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600 if is_private else 0o666)
+        self._records = RecordWriter(os.fdopen(fd, "wb"))
         # Without this version TensorBoard purges every point whose step is not lower than a later one's.
         self._records.write(event_pb2.Event(file_version="brain.Event:2").SerializeToString())
         self._records.flush()

@@ -220,7 +220,8 @@ def _mark(run: RunFacts) -> str:
 def _start(run: RunFacts) -> VendorProcess:
     environment: dict[str, str | None] = dict.fromkeys(_REMOTE_VARIABLES)
     environment |= {"TRACKIO_DIR": str(_directory(run)), "HF_HUB_OFFLINE": "1"}
-    return VendorProcess("trackio", "slime_logging.backends.trackio_store", environment)
+    module, is_private = "slime_logging.backends.trackio_store", not os.environ.get("TRACKIO_DIR")
+    return VendorProcess("trackio", module, environment, is_private=is_private)
 
 
 @contextmanager

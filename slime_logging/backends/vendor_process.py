@@ -43,8 +43,13 @@ _CHUNK_ITEMS = 1000
 class VendorProcess:
     """The parent's end of a running child."""
 
-    def __init__(self, name: str, module: str, environment: Mapping[str, str | None]) -> None:
-        """Start the child; its environment is ours with these variables set, or removed where the value is None."""
+    def __init__(
+        self, name: str, module: str, environment: Mapping[str, str | None], *, is_private: bool = False
+    ) -> None:
+        """Start the child; its environment is ours with these variables set, or removed where the value is None.
+
+        With `is_private` whatever files it makes are its user's alone, 0600 in directories of 0700.
+        """
         self._name = name
         settings = dict(os.environ) | {key: value for key, value in environment.items() if value is not None}
         places = json.dumps([path or str(Path.cwd()) for path in sys.path])
@@ -58,6 +63,7 @@ class VendorProcess:
                 encoding="utf-8",
                 env={key: value for key, value in settings.items() if environment.get(key, "") is not None},
                 start_new_session=True,
+                umask=0o077 if is_private else -1,
             )
         except OSError as error:
             raise TryAgain(f"{name}: cannot start its process: {error}") from error

@@ -23,7 +23,7 @@ from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, W
 from slime_logging.backends.forms import Notices
 from slime_logging.backends.wandb_form import comparable, config_form, history_point, history_rows
 from slime_logging.backends.wandb_link import Link
-from slime_logging.backends.wandb_options import client_settings, connection, is_online
+from slime_logging.backends.wandb_options import client_settings, connection, is_online, local_root
 from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
 
 OPEN_TIMEOUT_S = 30.0
@@ -52,7 +52,8 @@ class WandbBackend:
         _require_package()
         self._release()
         deadline_s = time.monotonic() + self._open_timeout_s
-        self._link, self._run, self._config, self._last_row = Link(), run, {}, None
+        self._link, self._run = Link(is_private=local_root(run) == run.directory), run
+        self._config, self._last_row = {}, None
         settings = client_settings(run, writer, init_timeout_s=max(1.0, self._open_timeout_s * 0.7))
         try:
             self._link.ask("open", settings, dict(run.axes), timeout_s=deadline_s - time.monotonic())

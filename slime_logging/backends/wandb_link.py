@@ -29,12 +29,13 @@ ERROR_TAIL_BYTES = 2_000
 class Link:
     """A worker process with requests and their replies, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_private: bool = True) -> None:
+        """Start it; with `is_private` whatever files it makes are its user's alone, 0600 in directories of 0700."""
         self._connection, theirs = Pipe()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         self._num_unanswered = 0
         try:
-            self._process = _start(theirs.fileno(), self._errors)
+            self._process = _start(theirs.fileno(), self._errors, is_private=is_private)
         except OSError as error:
             self._connection.close()
             self._errors.close()
@@ -103,7 +104,7 @@ class Link:
         return TryAgain(f"the process of W&B's client has ended: {last_line}")
 
 
-def _start(socket: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(socket: int, errors: IO[bytes], *, is_private: bool) -> subprocess.Popen[bytes]:
     # With the import path in the environment, `-m` finds this package as this process does.
     return subprocess.Popen(
         [sys.executable, "-m", "slime_logging.backends.wandb_worker", str(socket), str(os.getpid())],
@@ -116,4 +117,5 @@ def _start(socket: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         stderr=errors,
         # A Ctrl-C in the terminal is for the job: this process is told by `close`, or dies with its parent.
         start_new_session=True,
+        umask=0o077 if is_private else -1,
     )

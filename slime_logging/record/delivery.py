@@ -15,9 +15,11 @@ Policy:
 from __future__ import annotations
 
 import logging
+import os
 import random
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -213,7 +215,8 @@ class Delivery:
             self._deliver()
         except Exception as error:  # a bug of ours must not be silent, and must not reach training
             self._settle("refused", self._safe_text(error))
-            logger.exception("slime_logging: the delivery to %s stopped; `slime-logging sync` can go on", self.name)
+            frames = "".join(traceback.format_tb(error.__traceback__))  # the exception's own text may hold a secret
+            logger.error("slime_logging: the delivery to %s stopped; `slime-logging sync` can go on\n%s", self.name, frames)
         finally:
             self._release()
 
@@ -366,7 +369,8 @@ class Delivery:
             logger.warning("slime_logging: %s refuses a row for good (%s); it stays in the journal", self.name, reason)
         path = self._directory.delivery / f"{self._cursor.destination}@{self._writer.label}.aside.jsonl"
         try:
-            with path.open("ab") as file:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(fd, "ab") as file:
                 file.write(orjson.dumps({"row_id": row.row_id, "reason": reason}) + b"\n")
         except OSError:
             logger.warning("slime_logging: could not note that row %s was set aside", row.row_id)
