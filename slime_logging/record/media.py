@@ -47,6 +47,8 @@ class MediaStore:
 
     def _image(self, value: Any) -> dict[str, Json]:
         picture = value if hasattr(value, "save") else value.image
+        picture = picture.copy()
+        picture.info.clear()  # texts that came with its file: prompts, addresses, whatever its maker knew
         data = io.BytesIO()
         picture.save(data, format="PNG")
         caption = getattr(value, "_caption", None)

@@ -90,6 +90,8 @@ _SHAPES = {
     "table cell by form": "r8_{}",
     "exception of an object": "{}",
     "training exception": "{}",
+    "address of mlflow": "{}",
+    "address of wandb": "{}",
 }
 
 SECRETS = {name: shape.format(core(name)) for name, shape in _SHAPES.items()}
@@ -145,6 +147,8 @@ def arguments() -> dict[str, Any]:
 
 def metrics() -> dict[str, Any]:
     """A row with secrets in names and values, but for the step."""
+    import wandb
+
     s = SECRETS
     basic = base64.b64encode(f"user:{s['metric basic header']}".encode()).decode()
     return {
@@ -160,7 +164,8 @@ def metrics() -> dict[str, Any]:
         "rollout/known": f"echo of {s['arg by name']}, {s['argv flag']}, {s['netrc']}, {s['env server']}",
         "rollout/odd": f"json {json.dumps(s['arg odd characters'])}, repr {s['arg odd characters']!r}",
         "rollout/object": Unreadable(),
-        "rollout/image": _image(),
+        "rollout/image": wandb.Image(_picture(), caption=f"sent with {s['image caption']}"),
+        "rollout/picture": _picture(),
         "rollout/table": _table(),
     }
 
@@ -188,9 +193,8 @@ def late_config() -> dict[str, Any]:
     }
 
 
-def _image() -> Any:
-    """A picture with a caption, and a secret in the texts that its file carries along."""
-    import wandb
+def _picture() -> Any:
+    """A picture with a secret in the texts that its file carries along."""
     from PIL import Image
 
     picture = Image.new("RGB", (4, 4))
@@ -198,7 +202,7 @@ def _image() -> Any:
     exif = picture.getexif()
     exif[0x010E] = f"api_key={SECRETS['image text']}"
     picture.info["exif"] = exif.tobytes()
-    return wandb.Image(picture, caption=f"sent with {SECRETS['image caption']}")
+    return picture
 
 
 def _table() -> Any:
@@ -259,3 +263,8 @@ def write_home(home: Path) -> frozenset[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return frozenset(home / name for name in files)
+
+
+def address(name: str) -> str:
+    """The address of a server that is not there, with a user and a password in it."""
+    return f"http://tester:{SECRETS[name]}@127.0.0.1:9"

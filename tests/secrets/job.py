@@ -38,6 +38,7 @@ class LoudScreen(Screen):
 
 def main() -> None:
     logging.basicConfig(level=logging.DEBUG)
+    logging.getLogger("PIL").setLevel(logging.INFO)  # prints the texts of a picture when the job itself writes them
     given = Path(os.environ["GIVEN"])
     options = JobOptions(
         num_rollouts=2,
@@ -50,6 +51,7 @@ def main() -> None:
             "wandb_host": os.environ.get("ONLINE"),
             "mlflow_tracking_uri": os.environ.get("MLFLOW"),
             "tracking_system_metrics": 1,
+            "tracking_finish_timeout": 20,
         },
     )
     try:

@@ -52,6 +52,25 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
         wandb.stop()
 
 
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The job with W&B offline, and MLflow on a server that is not there."""
+    world = World(tmp_path_factory.mktemp("offline") / "world")
+    command = [sys.executable, "-m", "tests.secrets.job", "wandb,mlflow", *canaries.argv()]
+    done = world.start(*command, MLFLOW=canaries.address("address of mlflow"))
+    assert done.returncode == 0, done.stderr[-3000:].decode()
+    return world
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A job that fails, and whose W&B server is not there."""
+    world = World(tmp_path_factory.mktemp("broken") / "world")
+    done = world.start(sys.executable, "-m", "tests.secrets.broken", *canaries.argv())
+    assert done.returncode == 0, done.stderr[-3000:].decode()
+    return world
+
+
 @pytest.fixture
 def search() -> Search:
     return Search(canaries.SECRETS)
@@ -66,6 +85,20 @@ def test_nothing_is_on_the_disk(online: Online, search: Search) -> None:
     """Not in the run, nor in what the clients leave at home, in the working or the temporary directory; nor printed."""
     assert online.world.leaks(search) == {}
     assert search.num_bytes > 1_000_000
+
+
+def test_nothing_is_on_the_disk_of_an_offline_job(offline: World, search: Search) -> None:
+    """W&B's offline files, and the cursor of a tracker that cannot be reached, with the reason."""
+    assert offline.leaks(search) == {}
+    (cursor,) = offline.run.glob("delivery/mlflow*.json")
+    assert json.loads(cursor.read_bytes())["state"] == "waiting"
+
+
+def test_nothing_is_told_of_a_server_that_is_not_there(broken: World, search: Search) -> None:
+    """Neither of the password in its address, nor of the exception that ended the job."""
+    assert broken.leaks(search) == {}
+    (cursor,) = broken.run.glob("delivery/wandb*.json")
+    assert json.loads(cursor.read_bytes())["state"] in ("waiting", "refused")
 
 
 def test_nothing_was_sent_to_wandb(online: Online, search: Search) -> None:

@@ -1,0 +1,35 @@
+"""A job whose W&B server is not there, with a secret in its address: `python -m tests.secrets.broken`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from argparse import Namespace
+
+import slime_logging
+from tests.secrets import canaries
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.DEBUG)
+    args = Namespace(
+        **canaries.arguments(),
+        use_wandb=True,
+        wandb_mode="online",
+        wandb_host=canaries.address("address of wandb"),
+        tracking_dir="tracking",
+        tracking_finish_timeout=2,
+        tracking_system_metrics="off",
+        use_critic=False,
+    )
+    try:
+        with slime_logging.tracked(args):
+            slime_logging.log(args, {**canaries.metrics(), "rollout/step": 1}, "rollout/step")
+            time.sleep(4)  # for the client to find out
+            raise RuntimeError(f"lost the judge: password={canaries.SECRETS['training exception']}")
+    except RuntimeError:
+        print("the job ended as planned")
+
+
+if __name__ == "__main__":
+    main()
