@@ -1,4 +1,4 @@
-"""One tracked run for a whole RL job on Megatron: every role's configuration as that role used it, no row lost, no key leaked."""
+"""One tracked run for a whole RL job on Megatron: every role as it was configured, no row lost, no key leaked."""
 
 from slime_logging._version import __version__
 from slime_logging.config.roles import parse_megatron_role_args

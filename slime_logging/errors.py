@@ -54,9 +54,9 @@ class BackendError(TrackingError):
     """A tracker did not take what was delivered to it."""
 
 
-class TryAgain(BackendError):  # noqa: N818 - the name says what to do
+class TryAgain(BackendError):
     """Passing trouble (network, 429, 5xx, a locked database): the same call may work later."""
 
 
-class WillNeverWork(BackendError):  # noqa: N818 - the name says what to do
+class WillNeverWork(BackendError):
     """Trouble that repeating cannot mend (wrong key, refused value): delivery sets the item aside and says why."""

@@ -1,7 +1,8 @@
 """Flags and environment -> one frozen `Settings`.
 
-Policy: slime's flags keep slime's names, defaults and meaning; ours stand beside them. A namespace that lacks any of them
-works: what is missing has its default. A value that cannot work raises `SettingsError` with the fix, at start, never later.
+Policy: slime's flags keep slime's names, defaults and meaning; ours stand beside them. A namespace that lacks any of
+them works: what is missing has its default. A value that cannot work raises `SettingsError` with the fix, at start,
+never later.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ Flag = tuple[str, dict[str, Any]]
 
 SLIME_FLAGS: tuple[Flag, ...] = (
     ("--use-wandb", {"action": "store_true", "help": "Track the job with Weights & Biases."}),
-    ("--wandb-mode", {"choices": WANDB_MODES, "help": "Default: WANDB_MODE, else online if a key is known, else offline."}),
+    (
+        "--wandb-mode",
+        {"choices": WANDB_MODES, "help": "Default: WANDB_MODE, else online if a key is known, else offline."},
+    ),
     ("--wandb-dir", {"help": "Where W&B keeps its local files. Default: inside the run's directory."}),
     ("--wandb-key", {"help": "API key. It never reaches a file, a tracker or a log; WANDB_API_KEY is the safer way."}),
     ("--wandb-host", {"help": "Base URL of a W&B server of your own."}),
@@ -42,7 +46,10 @@ SLIME_FLAGS: tuple[Flag, ...] = (
         "--disable-wandb-random-suffix",
         {"action": "store_false", "dest": "wandb_random_suffix", "help": "Name the run exactly like its group."},
     ),
-    ("--wandb-always-use-train-step", {"action": "store_true", "help": "Read by slime: count rollouts in train steps."}),
+    (
+        "--wandb-always-use-train-step",
+        {"action": "store_true", "help": "Read by slime: count rollouts in train steps."},
+    ),
     ("--wandb-run-id", {"help": "Continue the run with this id, or create it."}),
     ("--use-tensorboard", {"action": "store_true", "help": "Track the job with TensorBoard."}),
     ("--tb-project-name", {"help": "Folder of the TensorBoard project. Default: the project's name."}),
@@ -85,7 +92,10 @@ OUR_FLAGS: tuple[Flag, ...] = (
     ("--tracking-env", {"nargs": "*", "metavar": "NAME", "help": "More environment variables to log under env_vars."}),
     (
         "--tracking-system-metrics",
-        {"metavar": "SECONDS|off", "help": "Sampling interval of the hosts' CPU, memory and GPUs (default 15), or off."},
+        {
+            "metavar": "SECONDS|off",
+            "help": "Sampling interval of the hosts' CPU, memory and GPUs (default 15), or off.",
+        },
     ),
 )
 
@@ -124,7 +134,9 @@ def add_tracking_arguments(parser: ArgumentParser) -> ArgumentParser:
     Returns:
         The same parser.
     """
-    group = parser.add_argument_group("tracking", "One run for the whole job; nothing happens unless a tracker is switched on.")
+    group = parser.add_argument_group(
+        "tracking", "One run for the whole job; nothing happens unless a tracker is switched on."
+    )
     known = set(parser._option_string_actions)
     for flag, keywords in (*SLIME_FLAGS, *OUR_FLAGS):
         if flag not in known:
@@ -136,8 +148,8 @@ def add_tracking_arguments(parser: ArgumentParser) -> ArgumentParser:
 class Settings:
     """What the flags and the environment of this process ask for. Times are in seconds.
 
-    `trackers` holds the names of those switched on (W&B in mode `disabled` is not on). `options` holds the trackers' own
-    options, the secret ones included; they are kept out of the repr.
+    `trackers` holds the names of those switched on (W&B in mode `disabled` is not on). `options` holds the trackers'
+    own options, the secret ones included; they are kept out of the repr.
     """
 
     trackers: tuple[str, ...]
@@ -180,7 +192,10 @@ class Settings:
             run_id=_text(args, "wandb_run_id") or environ.get("SLIME_LOGGING_RUN_ID") or environ.get("WANDB_RUN_ID"),
             is_resuming_newest=_flag(args, "tracking_resume"),
             finish_timeout_s=_seconds(args, "tracking_finish_timeout", DEFAULT_FINISH_TIMEOUT_S),
-            project=_text(args, "wandb_project") or environ.get("WANDB_PROJECT") or _text(args, "tb_project_name") or "slime",
+            project=_text(args, "wandb_project")
+            or environ.get("WANDB_PROJECT")
+            or _text(args, "tb_project_name")
+            or "slime",
             group=_text(args, "wandb_group") or environ.get("WANDB_RUN_GROUP"),
             has_suffix=bool(getattr(args, "wandb_random_suffix", True)),
             hide=_names(args, "tracking_hide"),

@@ -1,4 +1,6 @@
-"""The public calls: strict at the start, quiet in the loop, bounded at the end, and nothing at all when tracking is off."""
+"""The public calls: strict at the start, quiet in the loop, bounded at the end, and nothing at all when tracking is
+off.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,8 @@ def test_with_everything_off_nothing_is_imported_written_or_raised(tmp_path):
         sl.log(args, {"a": 1}, "missing"); sl.log_config(args, {"x": 1}); sl.finish_tracking(args)
         sl.init_wandb_primary(args); sl.init_wandb_secondary(args, "critic")
         assert args == Namespace(lr=1.0, use_wandb=False, wandb_run_id=None), args
-        print(sorted(set(sys.modules) & {"wandb", "torch", "ray", "megatron", "mlflow", "swanlab", "trackio", "tensorboard"}))
+        vendors = {"wandb", "torch", "ray", "megatron", "mlflow", "swanlab", "trackio", "tensorboard"}
+        print(sorted(set(sys.modules) & vendors))
         print(os.listdir("."))
     """
     out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True)
@@ -322,7 +325,8 @@ JOB = """
     import os, sys, time, signal
     from argparse import Namespace
     import slime_logging as sl
-    args = Namespace(use_memory=True, tracking_dir=sys.argv[1], wandb_run_id="job", lr=1.0, tracking_system_metrics="off")
+    args = Namespace(use_memory=True, tracking_dir=sys.argv[1], wandb_run_id="job", lr=1.0)
+    args.tracking_system_metrics = "off"
     sl.init_tracking(args)
     for step in range(10):
         sl.log(args, {"train/step": step, "train/x": 0.5}, "train/step")

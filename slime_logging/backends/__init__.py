@@ -18,7 +18,13 @@ BACKENDS = {
     "memory": "slime_logging.backends.memory:MemoryBackend",
 }
 
-PACKAGES = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboard", "mlflow": "mlflow", "swanlab": "swanlab"}
+PACKAGES = {
+    "wandb": "wandb",
+    "trackio": "trackio",
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+    "swanlab": "swanlab",
+}
 """The package whose absence is an error at start, by backend."""
 
 
@@ -29,7 +35,9 @@ def new_backend(name: str) -> Backend:
 
 
 def destination(name: str, options: Mapping[str, Any]) -> str:
-    """Where a backend's rows go, as a name for files: W&B offline and W&B online are two places with cursors of their own."""
+    """Where a backend's rows go, as a name for files: W&B offline and W&B online are two places with cursors of their
+    own.
+    """
     if name in ("wandb", "swanlab"):
         return f"{name}-{options.get(f'{name}_mode') or 'offline'}"
     uri = options.get("mlflow_tracking_uri") if name == "mlflow" else None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, Union
 
-Json: TypeAlias = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 """A plain JSON value; floats are finite in configurations, and may be NaN or infinite in the metrics of a row."""
 
 Point: TypeAlias = Hashable
@@ -29,10 +29,10 @@ class RunFacts:
     """What a backend needs to know of the run; the same in every process that delivers to it.
 
     `directory` is the run's directory, absolute: a backend keeps local files of its own below `directory / <backend>`.
-    `options` holds the backend's own flags by their dest names (`wandb_mode`, `tb_project_name`, ...), secrets included:
-    they are for the vendor's client only and must reach no file.
-    `axes` maps a metric prefix to its step key: `"train"` -> `"train/step"` means `train/*` is drawn over `train/step`.
-    `roles` are the roles with a configuration of their own, the un-prefixed one (the actor) first.
+    `options` holds the backend's own flags by their dest names (`wandb_mode`, `tb_project_name`, ...), secrets
+    included: they are for the vendor's client only and must reach no file. `axes` maps a metric prefix to its step
+    key: `"train"` -> `"train/step"` means `train/*` is drawn over `train/step`. `roles` are the roles with a
+    configuration of their own, the un-prefixed one (the actor) first.
     """
 
     run_id: str
@@ -65,8 +65,8 @@ class Row:
     """One call of `log`: metrics of one process at one step.
 
     `journal` and `seq` identify the row in its run, for ever. `time_s` is Unix seconds when `log` was called.
-    `metrics` does not hold the step key; `step` is its value. Values: numbers (NaN and infinities are real floats), text,
-    bools, None, and lists or mappings of those.
+    `metrics` does not hold the step key; `step` is its value. Values: numbers (NaN and infinities are real floats),
+    text, bools, None, and lists or mappings of those.
     """
 
     journal: str
@@ -88,8 +88,8 @@ class RunConfig:
     """The run's whole configuration, as it stands.
 
     `values` is the flat view: global arguments with the actor's overrides un-prefixed, `critic/<key>` for the critic,
-    `overrides/<role>/<key>` = {"base", "value"}, `<role>/process/<key>`, `env_vars`, `redacted_keys`. Values may be nested.
-    `roles` is the same by role: role -> the complete configuration of that role, un-prefixed.
+    `overrides/<role>/<key>` = {"base", "value"}, `<role>/process/<key>`, `env_vars`, `redacted_keys`. Values may be
+    nested. `roles` is the same by role: role -> the complete configuration of that role, un-prefixed.
     """
 
     values: Mapping[str, Json]
@@ -113,13 +113,15 @@ class Backend(Protocol):
         """Make the tracker show this configuration; called again with the whole of it when anything changed."""
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Hand over rows, in order. On an exception none or some of them are held: delivery finds out by `read_points`."""
+        """Hand over rows, in order. On an exception none or some of them are held: delivery finds out by
+        `read_points`.
+        """
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         """Flush and release everything. `exit_code` None: this writer stops, but the run is not over.
 
-        Raises `TryAgain` when the tracker has not confirmed everything within `timeout_s`; resources are freed even then.
-        May be called twice, and without a successful `open`.
+        Raises `TryAgain` when the tracker has not confirmed everything within `timeout_s`; resources are freed even
+        then. May be called twice, and without a successful `open`.
         """
 
 
@@ -127,8 +129,8 @@ class Readable(Protocol):
     """A backend whose tracker can be read back, for `verify` and to find out what a killed delivery had written.
 
     `points(row)` is what the tracker should hold for a row; `read_points` what it does hold. Both in the tracker's own
-    precision (float32 for TensorBoard, milliseconds for MLflow), so that nothing lost and nothing doubled means: equal multisets.
-    `config_as_held` and `read_config` are the same pair for the configuration.
+    precision (float32 for TensorBoard, milliseconds for MLflow), so that nothing lost and nothing doubled means:
+    equal multisets. `config_as_held` and `read_config` are the same pair for the configuration.
     """
 
     def points(self, row: Row) -> list[Point]:

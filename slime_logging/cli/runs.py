@@ -1,4 +1,5 @@
-"""What the commands that take a run share: finding it, the options of its trackers, and one way to end with an error."""
+"""What the commands that take a run share: finding it, the options of its trackers, and one way to end with an error.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from slime_logging.settings import Settings
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's directory, or its id below --tracking-dir.")]
 DirectoryOption = Annotated[
-    Path | None, typer.Option("--tracking-dir", help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking.")
+    Path | None,
+    typer.Option("--tracking-dir", help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."),
 ]
 
 
@@ -31,7 +33,9 @@ def open_run(where: str, tracking_dir: Path | None) -> RunDirectory:
 
 
 def facts_of(directory: RunDirectory, run: RunFile, overrides: dict[str, object]) -> RunFacts:
-    """The run's facts with the options that its job had, the environment's secrets, and what was said on this command line."""
+    """The run's facts with the options that its job had, the environment's secrets, and what was said on this command
+    line.
+    """
     return run_facts(run, directory, {**run.options, **{k: v for k, v in overrides.items() if v is not None}})
 
 

@@ -19,21 +19,25 @@ DEFAULT_TIMEOUT_S = 600.0
 def sync(
     run: RunArgument,
     to: Annotated[list[str] | None, typer.Option(help="Tracker(s) to deliver to. Default: those of the job.")] = None,
-    online: Annotated[bool, typer.Option("--online", help="W&B: upload to the server even if the job was offline.")] = False,
+    online: Annotated[
+        bool, typer.Option("--online", help="W&B: upload to the server even if the job was offline.")
+    ] = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="Ask the tracker what it holds, and send every row that it lacks.")
     ] = False,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of a tracker, e.g. mlflow_tracking_uri=URI."),
+        typer.Option(
+            "--option", "-o", metavar="NAME=VALUE", help="An option of a tracker, e.g. mlflow_tracking_uri=URI."
+        ),
     ] = None,
     timeout: Annotated[float, typer.Option(help="Give up on a tracker after so many seconds.")] = DEFAULT_TIMEOUT_S,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Deliver what is left of a run, or all of it to another tracker.
 
-    May be repeated and interrupted at will: what a tracker holds already is not sent again. Keys come from the environment
-    (WANDB_API_KEY, ...).
+    May be repeated and interrupted at will: what a tracker holds already is not sent again. Keys come from the
+    environment (WANDB_API_KEY, ...).
 
     Examples:
 
@@ -112,7 +116,13 @@ def _show_progress(deliveries: list[Delivery], num_rows: int) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn()]
+    columns: list[Any] = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeElapsedColumn(),
+    ]
     with Progress(*columns, console=Console(stderr=True)) as progress:
         tasks = {delivery: progress.add_task(delivery.name, total=num_rows) for delivery in deliveries}
         while any(delivery.is_running for delivery in deliveries):

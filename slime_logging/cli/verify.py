@@ -16,14 +16,16 @@ NUM_SHOWN = 10
 
 def verify(
     run: RunArgument,
-    of: Annotated[list[str] | None, typer.Option("--of", help="Tracker(s) to read back. Default: those of the job.")] = None,
+    of: Annotated[
+        list[str] | None, typer.Option("--of", help="Tracker(s) to read back. Default: those of the job.")
+    ] = None,
     online: Annotated[bool, typer.Option("--online", help="W&B: ask the server even if the job was offline.")] = False,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Read the trackers back and compare them with the journals, row by row and key by key.
 
-    Exit code 0 only if every row and every configuration key is there once and equal. What is missing, doubled or different is
-    printed; `slime-logging sync RUN --repair` sends what is missing.
+    Exit code 0 only if every row and every configuration key is there once and equal. What is missing, doubled or
+    different is printed; `slime-logging sync RUN --repair` sends what is missing.
     """
     from slime_logging.record.verify import verify as compare
     from slime_logging.session import require_packages
@@ -46,14 +48,16 @@ def _print(verdict: Verdict) -> None:
     from rich.console import Console
 
     console = Console()
-    head = f"{verdict.backend}: {verdict.num_rows:,} rows ({verdict.num_points:,} points), {verdict.num_keys:,} config keys"
+    rows = f"{verdict.num_rows:,} rows ({verdict.num_points:,} points)"
+    head = f"{verdict.backend}: {rows}, {verdict.num_keys:,} config keys"
     console.print(plain(f"{head}: {'equal' if verdict.is_equal else 'NOT EQUAL'}"))
     lists = {
         "missing": [f"row {r.row_id} ({r.step_key} = {r.step})" for r in verdict.missing],
         "doubled": [str(point)[:200] for point in verdict.doubled],
         "unknown": [str(point)[:200] for point in verdict.unknown],
         "config": [
-            f"{d.key}: should be {str(d.expected)[:100]}, " + ("is not there" if d.is_missing else f"is {str(d.held)[:100]}")
+            f"{d.key}: should be {str(d.expected)[:100]}, "
+            + ("is not there" if d.is_missing else f"is {str(d.held)[:100]}")
             for d in verdict.config
         ],
     }

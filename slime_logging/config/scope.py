@@ -1,14 +1,14 @@
 """Arguments and roles -> the run's configuration, one owner per key.
 
-Policy: the un-prefixed keys are the global arguments with the actor's overrides applied; every other role's complete arguments stand
-under `<role>/`. So the primary knows the whole of it before any role has joined, and the order of joining, finishing and
-uploading cannot change what the run ends with. Nothing of the arguments is copied or changed.
+Policy: the un-prefixed keys are the global arguments with the actor's overrides applied; every other role's complete
+arguments stand under `<role>/`. So the primary knows the whole of it before any role has joined, and the order of
+joining, finishing and uploading cannot change what the run ends with. Nothing of the arguments is copied or changed.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from slime_logging.backends.base import Json, RunConfig
@@ -31,16 +31,9 @@ class ScopedValues:
     values: Mapping[str, Json]
 
 
-def scope_of(role: str | None, prefixed: Iterable[str] = ()) -> str:
-    """The scope of a role: "" for the actor and for processes without a configuration of their own, else the role.
-
-    Args:
-        role: the role that a process joined with.
-        prefixed: roles known to be prefixed; every role but the actor is, once it has a configuration.
-    """
-    if role is None or role in UNPREFIXED_ROLES:
-        return ""
-    return role
+def scope_of(role: str | None) -> str:
+    """The scope of a role: "" for the actor and for processes without a configuration of their own, else the role."""
+    return "" if role is None or role in UNPREFIXED_ROLES else role
 
 
 def run_roles(args: object) -> tuple[str, ...]:
@@ -87,7 +80,9 @@ def own_values(args: object, redactor: Redactor) -> dict[str, Json]:
 
 
 def override_values(role_set: RoleSet, role: str, redactor: Redactor) -> dict[str, Json]:
-    """`overrides/<role>/<key>` = base and role's value, for every key that an override, a rule or a derivation changed."""
+    """`overrides/<role>/<key>` = base and role's value, for every key that an override, a rule or a derivation
+    changed.
+    """
     changed = {
         override.key: {"base": to_json(override.base), "value": to_json(override.value), "source": override.source}
         for override in role_set.overrides.get(role, ())

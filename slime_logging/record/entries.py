@@ -1,12 +1,12 @@
 """What a journal holds: one JSON object a line, and how rows and configuration become such lines and come back.
 
-    {"kind":"open", "schema":1, "run_id":..., "journal":..., "role":..., "host":..., "pid":..., "start":1, ...}   first line
-    {"kind":"config","seq":1,"time_s":...,"scope":"critic","rank":1,"values":{...}}
+    {"kind":"open", "schema":1, "run_id":..., "journal":..., "role":..., "host":..., "pid":..., "start":1, ...}
+    first line {"kind":"config","seq":1,"time_s":...,"scope":"critic","rank":1,"values":{...}}
     {"kind":"row","seq":2,"time_s":...,"step_key":"train/step","step":3,"metrics":{...},"nonfinite":{"train/x":"NaN"}}
     {"kind":"finish","seq":3,"time_s":...,"exit_code":0}
 
-Policy: a line is a record only if it ends in a newline and parses; `seq` counts from 0 without a gap, so that a hole shows.
-JSON has no NaN: the metrics that are not finite stand in `nonfinite` by name, so text `"NaN"` stays text.
+Policy: a line is a record only if it ends in a newline and parses; `seq` counts from 0 without a gap, so that a hole
+shows. JSON has no NaN: the metrics that are not finite stand in `nonfinite` by name, so text `"NaN"` stays text.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Opening:
     """The first line of a journal: which process wrote it, for which start of the run.
 
     `start` counts the starts of the run (1, then 2 after the first resume). `delivers` names the trackers to which this
-    process delivers its journal itself, so that the primary leaves them out. `owner` is the process's main journal, where this is a
-    further one (the host's system metrics).
+    process delivers its journal itself, so that the primary leaves them out. `owner` is the process's main journal,
+    where this is a further one (the host's system metrics).
     """
 
     run_id: str
@@ -82,8 +82,8 @@ class Opening:
 class ConfigEntry:
     """Configuration that one process recorded: values of one scope, and how they rank against others of the same key.
 
-    `scope` is a role with prefixed keys, or "" for the un-prefixed ones. `rank`: 0 what the primary expects of a role, 1 what
-    the role itself says at its start, 2 what was said later (`log_config`).
+    `scope` is a role with prefixed keys, or "" for the un-prefixed ones. `rank`: 0 what the primary expects of a
+    role, 1 what the role itself says at its start, 2 what was said later (`log_config`).
     """
 
     journal: str

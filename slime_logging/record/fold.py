@@ -1,13 +1,15 @@
 """The run's configuration out of the records of all its processes, the same whatever order they are read in.
 
-Policy: for each key the value with the highest rank stands: a later start of the run beats an earlier one, within a start what a role
-says of itself beats what the primary expected of it, what was said later (`log_config`) beats both, and among equals the
-later time does. A value that a later start changed is kept beside it under `resume/<start>/<key>`.
+Policy: for each key the value with the highest rank stands: a later start of the run beats an earlier one, within a
+start what a role says of itself beats what the primary expected of it, what was said later (`log_config`) beats both,
+and among equals the later time does. A value that a later start changed is kept beside it under
+`resume/<start>/<key>`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from slime_logging.backends.base import Json, RunConfig
 from slime_logging.config.scope import flatten
@@ -42,7 +44,7 @@ class ConfigFold:
             starts = sorted(by_start)
             scopes.setdefault(scope, {})[key] = by_start[starts[-1]][1]
             full_key = f"{scope}/{key}" if scope else key
-            for earlier, later in zip(starts, starts[1:], strict=False):
+            for earlier, later in pairwise(starts):
                 was, now = by_start[earlier][1], by_start[later][1]
                 if was != now and not _is_of_a_process(full_key):
                     changes[f"resume/{later}/{full_key}"] = {"before": was, "now": now}

@@ -1,8 +1,9 @@
 """Images, histograms and tables that user code hands to `log`, as plain values that any process can deliver later.
 
-Policy: what a vendor's object holds is taken out of it at once, because the process that delivers is another one: images as PNG files in the
-run's directory, histograms and tables as JSON. A tracker that has such a thing shows it in its own way, the others keep the JSON.
-Objects are recognised by their class's name, so nothing is imported. What is not recognised becomes text, with a warning.
+Policy: what a vendor's object holds is taken out of it at once, because the process that delivers is another one:
+images as PNG files in the run's directory, histograms and tables as JSON. A tracker that has such a thing shows it in
+its own way, the others keep the JSON. Objects are recognised by their class's name, so nothing is imported. What is
+not recognised becomes text, with a warning.
 
     {"media": "image", "file": "media/<journal>-<n>.png", "caption": "..."}
     {"media": "histogram", "counts": [...], "edges": [...]}        len(edges) == len(counts) + 1
@@ -84,7 +85,9 @@ _READERS: Mapping[str, Callable[[MediaStore, Any], dict[str, Json] | None]] = {
 
 
 def _kind(cls: type) -> str:
-    """`<package>.<class>` of the class or the first of its bases that is known: PNG files are a subclass of PIL's Image."""
+    """`<package>.<class>` of the class or the first of its bases that is known: PNG files are a subclass of PIL's
+    Image.
+    """
     for base in cls.__mro__:
         kind = f"{base.__module__.partition('.')[0]}.{base.__name__}"
         if kind in _READERS:

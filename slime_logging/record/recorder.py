@@ -1,7 +1,8 @@
 """The recording side of one process: everything that it says goes through here into its journal.
 
-Policy: nothing but plain, redacted JSON is written. After the start nothing raises: a journal that breaks is told once, loudly, and
-from then on rows go straight to the deliveries of this process; a row that cannot be written at all is told and counted.
+Policy: nothing but plain, redacted JSON is written. After the start nothing raises: a journal that breaks is told
+once, loudly, and from then on rows go straight to the deliveries of this process; a row that cannot be written at all
+is told and counted.
 """
 
 from __future__ import annotations

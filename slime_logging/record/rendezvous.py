@@ -1,7 +1,9 @@
-"""How the processes of a job find the run that its primary made: by the arguments, the environment, a torch store, or Ray.
+"""How the processes of a job find the run that its primary made: by the arguments, the environment, a torch store, or
+Ray.
 
-Policy: the arguments that slime pickles into its actors carry the run's id and directory; nothing else is needed there. For
-frameworks that pass no arguments on, the same two texts travel as one token. Nothing here changes the process's environment.
+Policy: the arguments that slime pickles into its actors carry the run's id and directory; nothing else is needed
+there. For frameworks that pass no arguments on, the same two texts travel as one token. Nothing here changes the
+process's environment.
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ def publish_to_store(store: Store, args: object) -> None:
 
 
 def join_by_store(store: Store, args: Namespace) -> None:
-    """Wait for the run that `publish_to_store` published, as long as the store's own timeout, and write it into `args`."""
+    """Wait for the run that `publish_to_store` published, as long as the store's own timeout, and write it into
+    `args`.
+    """
     publish(args, RunAddress.of_token(store.get(STORE_KEY).decode()))
 
 

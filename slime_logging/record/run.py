@@ -5,7 +5,8 @@
         primary.lock      held by the living primary
         delivery.lock     shared by the living processes that deliver, or held by one `slime-logging sync`
         journals/         one file a process
-        delivery/         per tracker and delivering process: the cursor, and what was set aside; <journal>.lock is held by the
+        delivery/         per tracker and delivering process: the cursor, and what was set aside; <journal>.lock is
+        held by the
                           living process that delivers this journal itself
         wandb/ ...        the trackers' own local files
 
@@ -251,7 +252,9 @@ def _open_lock(path: Path) -> int:
 
 
 def _flock(fd: int, kind: int) -> None:
-    """Take a lock at once; `BlockingIOError` when another process has it. Some network file systems know no locks: said once."""
+    """Take a lock at once; `BlockingIOError` when another process has it. Some network file systems know no locks:
+    said once.
+    """
     try:
         fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -274,14 +277,16 @@ def write_whole(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
 def newest_run(directory: Path) -> RunDirectory | None:
-    """The run of a tracking directory whose primary started last, by the time of its `run.json`; None when there is none."""
+    """The run of a tracking directory whose primary started last, by the time of its `run.json`; None when there is
+    none.
+    """
     found = [(p.stat().st_mtime, p.parent) for p in directory.glob(f"*/{RUN_FILE}") if p.is_file()]
     return RunDirectory(max(found)[1]) if found else None
 

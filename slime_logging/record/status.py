@@ -1,6 +1,7 @@
 """What a run's directory says of its processes and deliveries, for people who look at it: read only.
 
-Policy: a directory is hostile input. Names are taken from file names, sizes are bounded by the readers, damaged lines are counted.
+Policy: a directory is hostile input. Names are taken from file names, sizes are bounded by the readers, damaged lines
+are counted.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from slime_logging.record.run import RunDirectory, RunFile
 class JournalStatus:
     """One process of the run. Times are Unix seconds; `exit_code` is None while it has not said that it finished.
 
-    `num_torn_bytes` counts bytes behind the last complete line (a write that a crash cut), `num_damaged` complete lines that do
-    not parse, `num_missing` sequence numbers that are not there.
+    `num_torn_bytes` counts bytes behind the last complete line (a write that a crash cut), `num_damaged` complete
+    lines that do not parse, `num_missing` sequence numbers that are not there.
     """
 
     opening: Opening

@@ -1,8 +1,9 @@
 """CPU, memory, disk, network and GPUs of a host, as rows under `system/<host>/`.
 
-Policy: one sampler a host, however many processes of the job run there: the one that holds the host's lock samples, the others ask for
-the lock once an interval and take over when it dies. It writes a journal of its own and touches no device but by reading counters;
-a sample takes under 2 ms, so that at the default interval it costs far less than 0.5 % of a core. It never raises.
+Policy: one sampler a host, however many processes of the job run there: the one that holds the host's lock samples,
+the others ask for the lock once an interval and take over when it dies. It writes a journal of its own and touches no
+device but by reading counters; a sample takes under 2 ms, so that at the default interval it costs far less than 0.5
+% of a core. It never raises.
 """
 
 from __future__ import annotations
@@ -42,7 +43,12 @@ class SystemSampler:
     """
 
     def __init__(
-        self, directory: RunDirectory, host: str, created_s: float, interval_s: float, new_recorder: Callable[[], Recorder]
+        self,
+        directory: RunDirectory,
+        host: str,
+        created_s: float,
+        interval_s: float,
+        new_recorder: Callable[[], Recorder],
     ) -> None:
         self._host = re.sub(r"[^A-Za-z0-9_.-]", "-", host)[:64] or "host"
         self._lock_path = directory.path / f"system-{self._host}.lock"
@@ -112,12 +118,16 @@ class HostProbe:
         self._before = self._counters()
 
     def sample(self) -> dict[str, float]:
-        """`cpu_percent` (of all cores), `memory_used_gib`, `memory_percent`, disk and network MiB/s, and each GPU's numbers."""
+        """`cpu_percent` (of all cores), `memory_used_gib`, `memory_percent`, disk and network MiB/s, and each GPU's
+        numbers.
+        """
         memory = self._psutil.virtual_memory()
         now = self._counters()
         seconds = max(1e-6, now["time_s"] - self._before["time_s"])
         rates = {
-            f"{name}_mib_per_s": max(0.0, now[name] - self._before[name]) / MIB / seconds for name in now if name != "time_s"
+            f"{name}_mib_per_s": max(0.0, now[name] - self._before[name]) / MIB / seconds
+            for name in now
+            if name != "time_s"
         }
         self._before = now
         return {
@@ -156,7 +166,9 @@ class GpuProbe:
             logger.debug("slime_logging: no GPU metrics: %s", error)
 
     def sample(self) -> dict[str, float]:
-        """`gpu<i>/utilisation_percent`, `memory_used_gib`, `memory_percent`, `power_w`, `temperature_c`; what a GPU lacks is left out."""
+        """`gpu<i>/utilisation_percent`, `memory_used_gib`, `memory_percent`, `power_w`, `temperature_c`; what a GPU
+        lacks is left out.
+        """
         values: dict[str, float] = {}
         for number, device in enumerate(self._devices):
             for name, read in self._readers(device).items():

@@ -25,7 +25,8 @@ class ConfigDifference:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What `verify` found. `missing` rows lack at least one point; `doubled` and `unknown` points are there too often, or by no row.
+    """What `verify` found. `missing` rows lack at least one point; `doubled` and `unknown` points are there too
+    often, or by no row.
 
     `num_points` counts what the tracker should hold (W&B and TensorBoard: one a row, MLflow: one a metric).
     """
@@ -68,7 +69,9 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
         backend=backend,
         num_rows=len(rows),
         num_points=sum(expected.values()),
-        missing=tuple(row for row, of_row in zip(rows, points, strict=True) if any(point in lacking for point in of_row)),
+        missing=tuple(
+            row for row, of_row in zip(rows, points, strict=True) if any(point in lacking for point in of_row)
+        ),
         doubled=tuple(point for point in extra if point in expected),
         unknown=tuple(point for point in extra if point not in expected),
         config=_differences(wanted, readable.read_config(facts)),

@@ -1,8 +1,9 @@
 """Every command and snippet of the documentation is run, and every link in it leads somewhere.
 
-Blocks of one document run in their order, in one folder: `bash` by bash, `python` in one namespace, `yaml` with `megatron:` as a role
-file. A line that ends in `# serves a page` is a server: it must answer, and is then ended. `make` targets are checked to exist
-(`make -n`), `pip install` lines to name extras that there are. `console` and `text` blocks are output.
+Blocks of one document run in their order, in one folder: `bash` by bash, `python` in one namespace, `yaml` with
+`megatron:` as a role file. A line that ends in `# serves a page` is a server: it must answer, and is then ended.
+`make` targets are checked to exist (`make -n`), `pip install` lines to name extras that there are. `console` and
+`text` blocks are output.
 """
 
 from __future__ import annotations
@@ -71,7 +72,11 @@ def run_shell(text: str, folder: Path) -> None:
 def run_script(lines: list[str], folder: Path) -> None:
     if "".join(lines).strip():
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", "\n".join(lines)], cwd=folder, capture_output=True, text=True, timeout=300
+            ["bash", "-euo", "pipefail", "-c", "\n".join(lines)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == 0, f"{lines}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
@@ -91,7 +96,9 @@ def check_server(command: str, folder: Path) -> None:
     """Start it, wait until it prints an address, and end it."""
     log = folder / "server.log"
     with log.open("wb") as out:
-        process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=folder, stdout=out, stderr=out, start_new_session=True)
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"], cwd=folder, stdout=out, stderr=out, start_new_session=True
+        )
     try:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and b"http" not in log.read_bytes() and process.poll() is None:

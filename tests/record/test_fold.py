@@ -35,7 +35,9 @@ def test_what_is_said_later_beats_both():
 
 
 def test_a_value_changed_on_resume_stands_and_the_change_is_recorded():
-    values = folded(entry({"lr": 1}, rank=2), entry({"lr": 3}, start=2), entry({"same": 0}), entry({"same": 0}, start=2))
+    values = folded(
+        entry({"lr": 1}, rank=2), entry({"lr": 3}, start=2), entry({"same": 0}), entry({"same": 0}, start=2)
+    )
     assert values == {"lr": 3, "same": 0, "resume/2/lr": {"before": 1, "now": 3}}
 
 

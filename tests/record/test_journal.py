@@ -50,7 +50,7 @@ def test_an_acknowledged_line_survives_sigkill(tmp_path):
         "import sys; from pathlib import Path\n"
         "from slime_logging.record.journal import Journal; from slime_logging.record.entries import encode\n"
         "j = Journal(Path(sys.argv[1]), 'j'); n = 0\n"
-        "while True:\n    j.append(encode('row', {'value': n})); n += 1; sys.stdout.write(f'{n}\\n'); sys.stdout.flush()\n"
+        "while True:\n    j.append(encode('row', {'value': n})); n += 1; print(n, flush=True)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     acknowledged = [int(process.stdout.readline()) for _ in range(500)][-1]
@@ -194,7 +194,7 @@ def test_a_deleted_file_is_noticed(tmp_path):
     journal.close()
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda p: os.symlink("/etc/passwd", p)], ids=["fifo", "link"])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda p: p.symlink_to("/etc/passwd")], ids=["fifo", "link"])
 def test_only_regular_files_are_read(tmp_path, make):
     make(tmp_path / "j.jsonl")
     with pytest.raises(OSError):

@@ -1,4 +1,6 @@
-"""Media handed to `log` becomes plain values and files that any process can deliver; what is no media is text, with a warning."""
+"""Media handed to `log` becomes plain values and files that any process can deliver; what is no media is text, with a
+warning.
+"""
 
 from __future__ import annotations
 

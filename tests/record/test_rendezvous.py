@@ -115,7 +115,9 @@ def test_ray_actors_join_by_their_pickled_arguments(tmp_path):
         ray.shutdown()
     sl.finish_tracking(args)
     rows = list(journal_rows(directory(args)))
-    assert sorted((r.role, r.step) for r in rows) == sorted((role, s) for role in ("actor", "critic") for s in range(50))
+    assert sorted((r.role, r.step) for r in rows) == sorted(
+        (role, s) for role in ("actor", "critic") for s in range(50)
+    )
     assert len(held(args).rows) == 100
 
 

@@ -93,7 +93,8 @@ def test_a_sync_and_a_running_delivery_exclude_each_other(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"not json", b"[]", b"{}", b'{"run_id": "../x"}', b"\xff", b"null", b'{"run_id": 3, "trackers": 1}']
+    "content",
+    [b"", b"not json", b"[]", b"{}", b'{"run_id": "../x"}', b"\xff", b"null", b'{"run_id": 3, "trackers": 1}'],
 )
 def test_a_file_that_is_no_run_is_told_as_such(tmp_path, content):
     (tmp_path / "run.json").write_bytes(content)
