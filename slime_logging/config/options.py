@@ -17,6 +17,7 @@ import enum
 import functools
 import importlib
 import inspect
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,6 +53,9 @@ KINDS: Mapping[str, str] = {
     "tuple_type": "int_tuple",
 }
 """Names of converters (`type=`) -> kinds of value; `enum` is what this module writes for any enum."""
+
+MAX_CHOICES = 100_000
+"""More are not kept (`choices=range(2**31)`)."""
 
 SPECIAL_KINDS: Mapping[str, str] = {"cuda_graph_scope": "cuda_graph_scope"}
 """Options whose converter is a lambda in Megatron-LM's parser, so has no name to go by."""
@@ -184,7 +188,11 @@ def _option_of(action: argparse.Action) -> Option:
 
 def _choices_of(action: argparse.Action) -> tuple[Any, ...] | None:
     if action.choices is not None:
-        return tuple(action.choices)
+        try:
+            choices = tuple(itertools.islice(action.choices, MAX_CHOICES + 1))
+        except TypeError:  # argparse asks of choices only that `in` works
+            return None
+        return choices if len(choices) <= MAX_CHOICES else None
     if isinstance(action.type, type) and issubclass(action.type, enum.Enum):
         return tuple(action.type)
     if isinstance(action, argparse._StoreConstAction) and action.nargs == 0 and not isinstance(action.const, bool):

@@ -20,6 +20,9 @@ HIDDEN = "<hidden>"
 MAX_SHOWN = 80
 """Characters of an offending text that are shown."""
 
+MAX_READ = 4000
+"""Characters of it that are looked through for secrets."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
@@ -50,7 +53,7 @@ def harmless(text: str) -> str:
 
 def shown_value(name: str, text: str) -> str:
     """The text under a name; `<hidden>` where the name looks like a secret, and parts hidden that look like one."""
-    return HIDDEN if looks_secret(name) else shown(_redactor().text(text))
+    return HIDDEN if looks_secret(name) else shown(_redactor().text(text[:MAX_READ]))
 
 
 def shown_line(line: str) -> str:
@@ -58,7 +61,7 @@ def shown_line(line: str) -> str:
     written = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
     if any(looks_secret(word) or looks_random(word) for word in re.findall(r"[\w-]+", written)):
         return HIDDEN
-    return shown(_redactor().text(written))
+    return shown(_redactor().text(written[:MAX_READ]))
 
 
 @functools.cache

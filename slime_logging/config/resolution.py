@@ -7,6 +7,7 @@ wrong is collected; everything that does not simply mean what the entry says is 
 
 from __future__ import annotations
 
+import functools
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ class Override:
     value: Any
     source: str
     asked: Any = None
+
+
+MAX_SUGGESTED = 100
+"""Mistakes of a role for which suggestions are looked up, at some milliseconds each."""
 
 
 class Resolution:
@@ -101,17 +106,21 @@ class Resolution:
         self._advise_on_text(written, value)
         self._set[key] = self._values[key] = value
 
+    @functools.cached_property
+    def _by_flag(self) -> dict[str, Option]:
+        return {flag: option for option in self._options.values() for flag in option.flags}
+
     def _unknown(self, written: Written) -> tuple[str, str]:
         key = written.key
-        if key.isidentifier():
-            flag = "--" + key.replace("_", "-")
-            for option in self._options.values() if len(key) > 3 else ():
-                if flag in option.flags and option.name in self._base and option.name != key:
-                    value = {"store_false": ": false", "store_true": ": true"}.get(option.action, "")
-                    if option.action == "boolean_optional":
-                        value = ": false" if flag.startswith("--no-") else ": true"
-                    return f"`{key}` is the name of a flag, not of its argument", f"write `{option.name}{value}`"
-        near = nearest(written.name.text, self._base.keys() | self._parsed.keys())
+        flag = "--" + key.replace("_", "-")
+        option = self._by_flag.get(flag)
+        if option is not None and option.name in self._base:
+            value = {"store_false": ": false", "store_true": ": true"}.get(option.action, "")
+            if option.action == "boolean_optional":
+                value = ": false" if flag.startswith("--no-") else ": true"
+            return f"`{key}` is the name of a flag, not of its argument", f"write `{option.name}{value}`"
+        is_looked_up = len(self.problems) < MAX_SUGGESTED
+        near = nearest(written.name.text, self._base.keys() | self._parsed.keys()) if is_looked_up else []
         fix = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "take it out"
         known = " in this version of Megatron-LM or slime" if key in self._options else ""
         return f"there is no argument `{shown(written.name.text)}`{known}", fix

@@ -23,6 +23,9 @@ SWITCH_WORDS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "fals
 ENUMS: Mapping[str, type[enum.Enum]] = {"exit_signal": signal.Signals}
 """Options whose values are members of an enum of the standard library, whatever the base holds."""
 
+MAX_SAID = 100
+"""Characters of a wrong choice that are compared with the right ones."""
+
 MAX_DIGITS = 400
 """Digits of a whole number; a float holds 309 of them, and `1e999999999` must not be written out."""
 
@@ -45,7 +48,8 @@ def convert_one(target: Target, node: Node) -> Any:
 
 def _not_a_choice(target: Target, node: Node, names: list[str]) -> Mistake:
     text = node.text if isinstance(node, Scalar) else ""
-    ranked = sorted(names, key=lambda name: -difflib.SequenceMatcher(None, text.lower(), name.lower()).ratio())
+    said = text[:MAX_SAID].lower()
+    ranked = sorted(names, key=lambda name: -difflib.SequenceMatcher(None, said, name.lower()).ratio())
     fix = f"write one of: {', '.join(ranked[:40])}"
     return Mistake(node, f"{_said(target, node)} is not among the values of `{target.name}`", fix)
 

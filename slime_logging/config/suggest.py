@@ -8,6 +8,8 @@ a suggestion is only part of an error.
 from __future__ import annotations
 
 import difflib
+import functools
+import itertools
 import re
 from collections.abc import Collection, Iterable, Sequence
 
@@ -15,6 +17,12 @@ from slime_logging.config.synonyms import SYNONYMS
 
 MIN_SCORE = 0.6
 """Below it a name is no nearer than chance: `difflib`'s own default cutoff."""
+
+MAX_CHARS = 100
+"""Longer keys are compared by their beginning; the longest option has 58 characters."""
+
+NUM_CLOSE = 30
+"""How many names are compared letter by letter, which takes most of the time."""
 
 SLIP_SCORE = 0.9
 """From here on a name is the key with a slip of the finger (one letter in ten)."""
@@ -33,19 +41,39 @@ def nearest(key: str, known: Collection[str], limit: int = 3) -> list[str]:
         if name in known:
             return [name]
     whole, *ends = [[name for name in SYNONYMS.get(form, ()) if name in known] for form in _forms(plain)]
-    slips = nearest_texts(plain, known, limit, SLIP_SCORE)
-    found = [*whole, *slips, *(name for end in ends for name in end), *nearest_texts(plain, known, limit)]
-    return list(dict.fromkeys(found))[:limit]
+    like = _scored(plain, known)
+    slips = [name for score, name in like if score >= SLIP_SCORE]
+    others = [name for score, name in like if score >= MIN_SCORE]
+    return list(dict.fromkeys([*whole, *slips, *(name for end in ends for name in end), *others]))[:limit]
 
 
-def nearest_texts(text: str, known: Iterable[str], limit: int = 3, min_score: float = MIN_SCORE) -> list[str]:
+def nearest_texts(text: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The texts of `known` that are like `text`, best first."""
-    scored = sorted((-_score(text, name), len(name), name) for name in known)
-    return [name for score, _, name in scored[:limit] if -score >= min_score]
+    return [name for score, name in _scored(text, known)[:limit] if score >= MIN_SCORE]
+
+
+def _scored(text: str, known: Iterable[str]) -> list[tuple[float, str]]:
+    """The most alike with their scores, best first; only what shares letter pairs or words is looked at closely."""
+    text = text[:MAX_CHARS]
+    pairs, words = _pairs(text), set(text.split("_"))
+    rough = sorted(
+        known, key=lambda name: (-_overlap(pairs, _pairs(name)) - _overlap(words, set(name.split("_"))), name)
+    )
+    scored = sorted((-_score(text, name), len(name), name) for name in rough[:NUM_CLOSE])
+    return [(-score, name) for score, _, name in scored]
+
+
+@functools.lru_cache(maxsize=4096)
+def _pairs(text: str) -> frozenset[str]:
+    return frozenset(first + second for first, second in itertools.pairwise(f" {text} "))
+
+
+def _overlap(left: Collection[str], right: Collection[str]) -> float:
+    return 2 * len(set(left) & set(right)) / (len(left) + len(right))
 
 
 def _plain(key: str) -> str:
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key.strip().lstrip("-"))
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:MAX_CHARS].strip().lstrip("-"))
     return re.sub(r"[^a-z0-9]+", "_", snake.lower()).strip("_")
 
 
@@ -57,8 +85,5 @@ def _forms(plain: str) -> Sequence[str]:
 
 def _score(text: str, name: str) -> float:
     """Likeness from 0 to 1: by letters, or by shared words where they are most of the name."""
-    matcher = difflib.SequenceMatcher(None, text, name, autojunk=False)
-    letters = matcher.ratio() if matcher.real_quick_ratio() > 0.5 and matcher.quick_ratio() > 0.5 else 0.0
-    left, right = set(text.split("_")), set(name.split("_"))
-    words = 2 * len(left & right) / (len(left) + len(right))
-    return max(letters, 0.95 * words)
+    letters = difflib.SequenceMatcher(None, text, name, autojunk=False).ratio()
+    return max(letters, 0.95 * _overlap(set(text.split("_")), set(name.split("_"))))

@@ -503,3 +503,13 @@ def test_what_is_right_but_hardly_meant_is_warned_about(line: str, part: str, ba
     """Python's None as a text, and two names in one text of a list."""
     found = parse_role_file(base, write(tmp_path, entry("actor", line)))
     assert any(part in text for text in found.warnings)
+
+
+ENDLESS = ["".join(f"      k{n}: 1\n" for n in range(5000)), "      lr: " + "x" * 200_000, f"      {'k' * 1000}: 1"]
+
+
+@pytest.mark.parametrize("text", ENDLESS, ids=["keys", "value", "key"])
+def test_a_file_of_nothing_but_mistakes_is_told_in_good_time(text: str, base: Namespace, tmp_path: Path) -> None:
+    """Thousands of unknown keys or an endless value do not keep the job waiting: seconds, not minutes."""
+    path = write(tmp_path, f"megatron:\n  - role: actor\n    overrides:\n{text}\n")
+    assert "in the role file" in mistakes(base, path)
