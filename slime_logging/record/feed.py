@@ -22,6 +22,9 @@ from slime_logging.record.run import RunDirectory
 BATCH_BYTES = 256 * 1024
 """About how much of one journal is taken at a turn: some 300 rows of 30 floats."""
 
+BATCH_ROWS = 1_000
+"""From how many rows on a batch takes in no further journal, so that memory does not grow with the number of journals."""
+
 TAKE_OVER_INTERVAL_S = 2.0
 """How often it is asked whether the processes that deliver for themselves still live."""
 
@@ -69,6 +72,7 @@ class Feed:
         self._has_all_config = has_all_config
         self._sources: dict[Path, _Source | None] = {}
         self._fold = ConfigFold()
+        self._turn = 0
         self._asked_at = time.monotonic()
         self.has_new_config = False
         self.num_damaged = 0
@@ -85,13 +89,17 @@ class Feed:
                     self._take_over(source)
 
     def take(self) -> Batch:
-        """The next records of every journal, empty when there are none now."""
+        """The next records of as many journals as make a batch, in turn; empty when no journal has any now."""
         batch = Batch()
-        for source in self._all():
+        sources = self._all()
+        for source in (*sources[self._turn :], *sources[: self._turn]):
+            self._turn = (self._turn + 1) % len(sources)
             if source.has_rows:
                 self._take_from(source, batch)
             elif self._has_all_config:
                 self._read_config(source)
+            if len(batch.rows) >= BATCH_ROWS:
+                break
         return batch
 
     def mark_end(self) -> None:
