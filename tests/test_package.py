@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "config": {"errors", "backends", "config"},
     "record": {"errors", "backends", "config", "record"},
     "session": {"errors", "backends", "config", "record", "settings"},
-    "tracking": {"record", "session", "settings"},
+    "tracking": {"config", "record", "session", "settings"},
     "slime": {"backends", "config", "settings", "tracking"},
     "demo": {"", "config", "cli", "demo"},
     "cli": {"", "errors", "backends", "config", "record", "session", "settings", "demo", "cli", "tracking"},
