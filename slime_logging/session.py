@@ -26,6 +26,7 @@ from typing import Any
 
 from slime_logging.backends import PACKAGES
 from slime_logging.backends.base import Json, Row, RunFacts, Writer
+from slime_logging.config.marks import as_name
 from slime_logging.config.redact import Redactor, safe_exception_text
 from slime_logging.config.scope import (
     UNPREFIXED_ROLES,
@@ -149,8 +150,8 @@ class Session:
     def _start_deliveries(
         self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None], only: str | None
     ) -> None:
-        shown = {name: self.redactor.text(str(text)) for name in SHOWN_OPTIONS if (text := self.settings.options[name])}
-        facts = run_facts(run, self.directory, {**self.settings.options, **shown})
+        options = {**self.settings.options, **_shown_options(self.settings, self.redactor)}
+        facts = run_facts(run, self.directory, options)
         for name in trackers:
             delivery = Delivery(
                 name,
@@ -310,17 +311,23 @@ def _run_file(run_id: str, settings: Settings, roles: tuple[str, ...], redactor:
     name = f"{group or settings.project}-{run_id}" if settings.has_suffix or not group else group
     return RunFile(
         run_id=run_id,
-        project=redactor.text(settings.project),
-        name=redactor.text(name),
-        group=None if group is None else redactor.text(group),
+        project=as_name(redactor.text(settings.project)),
+        name=as_name(redactor.text(name)),
+        group=None if group is None else as_name(redactor.text(group)),
         created_s=now_s(),
         num_starts=1,
         is_shared=settings.writer != "single" and settings.is_wandb_online,
         trackers=settings.trackers,
         roles=roles,
         axes=AXES,
-        options=redactor.config(to_json_mapping(settings.public_options())),
+        options=redactor.config(to_json_mapping(settings.public_options())) | _shown_options(settings, redactor),
     )
+
+
+def _shown_options(settings: Settings, redactor: Redactor) -> dict[str, Json]:
+    """The options that trackers show, without secrets: the same wherever the run is delivered from."""
+    given = ((name, settings.options[name]) for name in SHOWN_OPTIONS)
+    return {name: as_name(redactor.text(str(value))) for name, value in given if value}
 
 
 def _own_directory(

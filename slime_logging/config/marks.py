@@ -22,6 +22,11 @@ def mark(name: str) -> str:
     return f"{_OPEN}{_NOT_IN_NAME.sub('', name).strip()[:MAX_NAME_CHARS].strip() or 'secret'}>"
 
 
+def as_name(text: str) -> str:
+    """The text with `hidden-NAME` for each mark: for what becomes part of an address or a path, such as a project."""
+    return MARK.sub(lambda match: "hidden-" + re.sub(r"[^\w.]+", "-", name_in(match.group())), text)
+
+
 def name_in(marked: str) -> str:
     """The name that a mark shows."""
     return marked[len(_OPEN) : -1]

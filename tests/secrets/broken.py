@@ -12,6 +12,7 @@ from tests.secrets import canaries
 
 def main() -> None:
     logging.basicConfig(level=logging.DEBUG)
+    logging.getLogger("PIL").setLevel(logging.INFO)
     args = Namespace(
         **canaries.arguments(),
         use_wandb=True,
