@@ -148,7 +148,7 @@ class TensorboardBackend:
             hparams = {clean_text(key): self._hparam(key, value) for key, value in values.items()}
             listing = clean_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False))
             summaries = [
-                events.session_start(f"{run.name} {_directory(role)}", hparams, run.created_s),
+                events.session_start(f"{_directory(role)} {run.name}", hparams, run.created_s),
                 events.text("config/json", f"```json\n{listing}\n```"),
             ]
             if role == JOB:

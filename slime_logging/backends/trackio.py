@@ -1,8 +1,9 @@
 """Trackio: one of its runs for each role, all in the group of the job, with that role's configuration un-prefixed.
 
 In its run comparer, "Diff only" then shows what differs between actor and critic. Rows of a role are in the role's
-run, rows of processes without one (the driver) in a run named like the job. That one has what belongs to no role
-(overrides, facts), and what all roles have in common, or else every key would differ where it is shown too.
+run; those of processes whose role has no configuration (driver, rollout, system) in a run named like the job. That one
+has what belongs to no role (overrides, facts), and what all roles have in common, or else every key would differ where
+it is shown too.
 
 Policy: files only, no account, no network. A row is stored when `write` returns, with its own time and step, once
 however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's directory.
@@ -73,7 +74,7 @@ class TrackioBackend:
         held = self._opened()
         batches: dict[str, dict[str, Any]] = {}
         for row in rows:
-            role = row.role or JOB
+            role = row.role if row.role in held.roles else JOB
             batch = batches.setdefault(role, _batch(held, role))
             batch["metrics_list"].append(self._metrics(row))
             batch["steps"].append(_step(row))
@@ -97,17 +98,17 @@ class TrackioBackend:
             store.close(timeout_s)
 
     def points(self, row: Row) -> list[Point]:
-        """One point a row: its id, role, step, time and metrics, as Trackio keeps them."""
-        return [(row.row_id, row.role or JOB, _step(row), _timestamp(row.time_s), canonical(self._metrics(row)))]
+        """One point a row: its id, step, time and metrics, as Trackio keeps them."""
+        return [(row.row_id, _step(row), _timestamp(row.time_s), canonical(self._metrics(row)))]
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         """The rows in the database, in the order stored."""
         prefix = _mark(run)
         with _reading(run) as store:
-            for log_id, run_id, step, timestamp, metrics in store.stream("rows", project=run.project, prefix=prefix):
+            for log_id, step, timestamp, metrics in store.stream("rows", project=run.project, prefix=prefix):
                 row_id = log_id.removeprefix(prefix)
                 if not row_id.startswith("config:"):
-                    yield row_id, _role(run, run_id), step, timestamp, canonical(metrics)
+                    yield row_id, step, timestamp, canonical(metrics)
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """`<role>: <key>` -> value, the job's own without a role."""

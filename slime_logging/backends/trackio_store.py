@@ -31,12 +31,12 @@ def _log(batches: Sequence[Mapping[str, Any]]) -> None:
         SQLiteStorage.bulk_log(**batch)
 
 
-def _rows(project: str, prefix: str) -> Iterator[tuple[str, str, int, str, dict[str, Json]]]:
-    """Id, run id, step, time and metrics of the rows whose id starts with `prefix`, in the order stored."""
-    columns = "log_id, run_id, step, timestamp, metrics"
+def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, Json]]]:
+    """Id, step, time and metrics of the rows whose id starts with `prefix`, in the order stored."""
+    columns = "log_id, step, timestamp, metrics"
     query = f"SELECT {columns} FROM metrics WHERE substr(log_id, 1, ?) = ? ORDER BY id"  # noqa: S608 - constants
-    for log_id, run_id, step, timestamp, metrics in _select(project, query, (len(prefix), prefix)):
-        yield log_id, run_id, step, timestamp, json.loads(metrics)
+    for log_id, step, timestamp, metrics in _select(project, query, (len(prefix), prefix)):
+        yield log_id, step, timestamp, json.loads(metrics)
 
 
 def _configs(project: str) -> Iterator[tuple[str, dict[str, Json]]]:

@@ -98,7 +98,7 @@ def test_hyperparameters_are_unprefixed(place: Path) -> None:
     """Each role is a line of the hparams table, with its own lr in the same column; None is a text."""
     found = {role: hparams(place / role) for role in ("actor", "critic")}
     assert [found[role].hparams["lr"].number_value for role in found] == [1e-6, 5e-6]
-    assert (found["critic"].group_name, found["critic"].hparams["seed"].string_value) == ("job critic", "None")
+    assert (found["critic"].group_name, found["critic"].hparams["seed"].string_value) == ("critic job", "None")
 
 
 def test_difference_of_the_roles_is_a_table(place: Path) -> None:

@@ -24,7 +24,7 @@ CONFIG = RunConfig(
 ROWS = [
     scenario.row(1, {"train/loss": 0.5, "step": 9}),
     scenario.row(2, {"train/critic-loss": 2.0}, role="critic", step=7),
-    scenario.row(3, {"rollout/reward": 1.0}, role=None, step_key="rollout/step", step=2.5),
+    scenario.row(3, {"rollout/reward": 1.0}, role="rollout", step_key="rollout/step", step=2.5),
 ]
 
 
@@ -80,7 +80,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_role_has_a_run(shown: dict[str, Any]) -> None:
-    """Actor, critic and the job itself are three runs of the project."""
+    """Actor, critic and the job itself are three runs; a role without a configuration has none of its own."""
     names = sorted(run["name"] for run in shown["runs"] if run["name"].startswith("job"))
     assert names == ["job", "job-actor", "job-critic"]
 
