@@ -1,4 +1,4 @@
-"""A job whose W&B server is not there, with a secret in its address: `python -m tests.secrets.broken`."""
+"""A job whose W&B and MLflow servers are not there, with secrets in their addresses: `python -m tests.secrets.broken`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def main() -> None:
         use_wandb=True,
         wandb_mode="online",
         wandb_host=canaries.address("address of wandb"),
+        use_mlflow=True,
+        mlflow_tracking_uri=canaries.address("address of mlflow"),
         tracking_dir="tracking",
-        tracking_finish_timeout=2,
+        tracking_finish_timeout=4,
         tracking_system_metrics="off",
         use_critic=False,
     )
