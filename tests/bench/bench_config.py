@@ -1,10 +1,10 @@
 """How long serialising and redacting the configuration of a PPO job takes, beside slime's way of making one.
 
-Run by hand: `python tests/bench/bench_config.py`. The configuration is that of two roles with 873 arguments each,
-with secrets in the arguments and a dozen in the environment. Each figure is the median of 30 runs; "first" is the
-first time in a process, when no name is remembered yet and no pattern compiled, which is what a job pays at its
-start. slime deep-copies the arguments once a role and hands dictionaries to its tracker, which writes JSON; unlike
-here, no value is looked at and nothing is hidden.
+Run by hand for more figures: `python -m tests.bench.bench_config`. The configuration is that of two roles with 873
+arguments each, with secrets in the arguments and a dozen in the environment. Each figure is the median of 30 runs;
+"first" is the first time in a process, when no name is remembered yet and no pattern compiled, which is what a job pays
+at its start. slime deep-copies the arguments once a role and hands dictionaries to its tracker, which writes JSON;
+unlike here, no value is looked at and nothing is hidden.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from collections.abc import Callable
 from slime_logging.config.redact import Redactor
 from slime_logging.config.serialize import arguments_to_json
 from slime_logging.demo.namespace import ppo_namespace
+from tests.bench import Figure, figure, ratios, take_turns
 
 ENVIRON = {f"SERVICE_{number}_API_KEY": f"canary-{number:02d}-0123456789abcdef" for number in range(12)} | {
     f"SOME_VARIABLE_{number}": f"/some/path/{number}" for number in range(100)
 }
 NUM_RUNS = 30
+LIMIT_MS = 25.0
+OTHER = "deepcopy + json.dumps"
 
 
 def roles() -> tuple[Namespace, Namespace]:
@@ -58,6 +61,35 @@ def first_ms(actor: Namespace, critic: Namespace) -> tuple[float, float]:
     for args in (actor, critic):
         redactor.config(arguments_to_json(args))
     return (learned - start) * 1000, (time.perf_counter() - learned) * 1000
+
+
+def run(quick: bool = False) -> list[Figure]:
+    """Two figures: the configuration of both roles beside slime's way, and what the first one in a process costs."""
+    actor, critic = roles()
+    first_of, first_config = first_ms(actor, critic)
+    redactor = Redactor.of(actor, ENVIRON)
+    contestants: dict[str, Callable[[], object]] = {
+        "ours": lambda: [redactor.config(arguments_to_json(args)) for args in (actor, critic)],
+        OTHER: lambda: [as_slime(args) for args in (actor, critic)],
+    }
+    rounds = take_turns(contestants, 2 if quick else NUM_RUNS)
+    ours_ms = statistics.median(rounds["ours"]) * 1000
+    others = {OTHER: statistics.median(rounds[OTHER]) * 1000}
+    num_names = len(vars(actor))
+    return [
+        figure(
+            f"serialise and redact a configuration of 2 x {num_names} names",
+            ours_ms,
+            "ms",
+            n=len(rounds["ours"]),
+            others=others,
+            ratio=ratios(rounds, "ours"),
+            target=f"below {LIMIT_MS:g} ms",
+            is_met=ours_ms < LIMIT_MS,
+        ),
+        figure("the same, the first time in a process", first_config, "ms", n=1, others=others),
+        figure("learn the secrets of arguments and environment, the first time in a process", first_of, "ms", n=1),
+    ]
 
 
 def main() -> None:

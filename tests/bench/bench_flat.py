@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -121,7 +122,7 @@ def _marathon(directory: str, num_rows: int) -> _Marathon:
     os.close(fd)
     slime_logging.finish_tracking(args)
     deliver(RunDirectory(Path(args.tracking_run_dir)), "null")
-    pairs = [(earlier, later) for earlier, later in zip(TAKEN, TAKEN[1:], strict=False) if later.num_rows]
+    pairs = [(earlier, later) for earlier, later in pairwise(TAKEN) if later.num_rows]
     deliver_us = [(later.cpu_s - earlier.cpu_s) / later.num_rows * 1e6 for earlier, later in pairs]
     return _Marathon(log_us, floor_us, rss_mib, deliver_us, [later.rss_mib for _, later in pairs])
 

@@ -26,7 +26,7 @@ def run(quick: bool = False) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-join-") as name:
         directory = Path(name)
         primary = join(directory / "tracking")
-        arguments = _arguments(primary, directory)
+        arguments = _arguments(primary, directory, Namespace() if quick else ppo_namespace())
         answers: dict[str, list[dict[str, float]]] = {"ours": [], "wandb": []}
         for number in range(1 if quick else NUM_ROUNDS):
             for joiner in ("ours", "wandb")[:: 1 if number % 2 == 0 else -1]:
@@ -40,8 +40,7 @@ def run(quick: bool = False) -> list[Figure]:
     ]
 
 
-def _arguments(made: Namespace, directory: Path) -> Path:
-    args = ppo_namespace()
+def _arguments(made: Namespace, directory: Path, args: Namespace) -> Path:
     args.use_wandb = False
     args.tracking_dir, args.tracking_system_metrics = made.tracking_dir, "off"
     args.wandb_run_id, args.tracking_run_dir = made.wandb_run_id, made.tracking_run_dir

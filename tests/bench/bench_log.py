@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from tests.bench import Figure, environment, figure, quantile, ratios
@@ -107,7 +108,7 @@ def _figures(cadence: str, taken: Mapping[str, list[list[int]]]) -> list[Figure]
     figures = []
     for label, share in (("median", 0.5), ("99th percentile", 0.99)):
         by_round = {name: [quantile(calls, share) for calls in rounds] for name, rounds in taken.items()}
-        whole = {name: quantile(sum(rounds, []), share) / 1000 for name, rounds in taken.items()}
+        whole = {name: quantile(list(chain.from_iterable(rounds)), share) / 1000 for name, rounds in taken.items()}
         compared = ratios(by_round, "ours")
         if share > 0.5:  # a slow tracker's round has too few calls for a percentile of its own
             compared = {name: whole["ours"] / whole[name] for name in compared}

@@ -1,8 +1,8 @@
 """Somebody who logs rows of 30 floats, in a process of its own: `python -m tests.bench.contestants NAME DIRECTORY`.
 
 Policy: it obeys JSON lines on its input, `[number of rows, seconds between two]`, and answers each with the nanoseconds
-that every single call took. Rows are made before the clock starts. Each tracker is called as its own manual says, in the
-form in which it is fastest.
+that every single call took. Rows are made before the clock starts. Each tracker is called as its own manual says, in
+the form in which it is fastest.
 """
 
 from __future__ import annotations
