@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import logging
 import os
 import platform
 import sys
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write; 0 when every promise was kept."""
     options = _options(arguments)
     started = time.monotonic()
+    # What a job would print at its start is not what is measured, and would hide the progress.
+    logging.getLogger("slime_logging").setLevel(logging.ERROR)
     figures: list[tuple[str, Figure]] = []
     for name in options.only or NAMES:
         print(f"bench: {name} ...", file=sys.stderr, flush=True)

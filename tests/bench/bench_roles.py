@@ -66,7 +66,8 @@ def run(quick: bool = False) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "roles.yaml")
         Path(path).write_text(yaml.safe_dump({"megatron": [{"role": "actor", "overrides": wanted}]}))
-        if any(getattr(ours(base, path), key) != value for key, value in wanted.items()):
+        resolved = ours(base, path)
+        if any(getattr(resolved, key) != value for key, value in wanted.items()):
             raise AssertionError("a value was not set")
         contestants = {"ours": functools.partial(ours, base, path), OTHER: functools.partial(as_slime_does, base, path)}
         rounds = take_turns(contestants, 2 if quick else NUM_ROUNDS)
