@@ -12,7 +12,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -47,12 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write; 0 when every promise was kept."""
     options = _options(arguments)
     started = time.monotonic()
-    # What a job would print at its start is not what is measured, and would hide the progress.
-    logging.getLogger("slime_logging").setLevel(logging.ERROR)
     figures: list[tuple[str, Figure]] = []
     for name in options.only or NAMES:
         print(f"bench: {name} ...", file=sys.stderr, flush=True)
-        figures += [(name, row) for row in import_module(f"tests.bench.bench_{name}").run(quick=options.quick)]
+        with _quiet():
+            figures += [(name, row) for row in import_module(f"tests.bench.bench_{name}").run(quick=options.quick)]
     text = table(figures)
     print(text)
     output = options.output or (None if options.only or options.quick else DEFAULT_OUTPUT)
@@ -101,6 +101,18 @@ def machine(duration_s: float) -> str:
             f"- Python {platform.python_version()}; {packages}",
         )
     )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the lines that a job prints at its start: they are not what is measured, and would hide the progress."""
+    logger = logging.getLogger("slime_logging")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
