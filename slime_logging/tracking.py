@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -24,7 +25,7 @@ from slime_logging.config.redact import safe_exception_text
 from slime_logging.record.delivery import DeliveryResult
 from slime_logging.record.rendezvous import find
 from slime_logging.session import Session, join, start_primary
-from slime_logging.settings import Settings
+from slime_logging.settings import PLACE_OPTIONS, Settings
 
 logger = logging.getLogger("slime_logging")
 
@@ -248,8 +249,18 @@ def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
         for r in left
     ]
     return "\n".join(
-        [*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {session.directory.path}"]
+        [*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {_what_to_sync(session)}"]
     )
+
+
+def _what_to_sync(session: Session) -> str:
+    """The run's directory, and the places that `sync` does not believe the directory itself."""
+    options = session.settings.options
+    places = {name: options[name] for name, variable in PLACE_OPTIONS.items() if options[name] != os.environ.get(variable)}
+    words = [
+        f"-o {shlex.quote(f'{name}={session.redactor.text(str(place))}')}" for name, place in places.items() if place
+    ]
+    return " ".join([str(session.directory.path), *words])
 
 
 def _swallow(call: str, session: Session, error: Exception) -> None:

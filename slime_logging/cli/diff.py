@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, told_plainly
+from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, print_json, told_plainly
 
 
 def diff(
@@ -34,13 +34,11 @@ def diff(
         for item in found
     ]
     if as_json:
-        import orjson
-
         rows = [
             {"argument": item.key, "base": item.base, "roles": dict(item.values), "sources": dict(item.sources)}
             for item in found
         ]
-        typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        print_json(rows)
         return
     from rich.console import Console
 

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -14,11 +17,12 @@ from rich.console import Console
 from rich.text import Text
 
 from slime_logging.backends.base import RunFacts
-from slime_logging.config.redact import escape_terminal
-from slime_logging.errors import TrackingError
+from slime_logging.cli.trust import check_links, check_tensorboard, trusted_options
+from slime_logging.config.redact import Redactor, escape_terminal
+from slime_logging.errors import BackendError, TrackingError
 from slime_logging.record.run import RunDirectory, RunFile, find_run
 from slime_logging.session import run_facts
-from slime_logging.settings import Settings
+from slime_logging.settings import BACKEND_OPTIONS, Settings
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's directory, or its id below --tracking-dir.")]
 DirectoryOption = Annotated[
@@ -26,29 +30,91 @@ DirectoryOption = Annotated[
     typer.Option("--tracking-dir", help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."),
 ]
 
+OptionOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of a tracker, e.g. mlflow_tracking_uri=URI."),
+]
+
+_UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
 
 def open_run(where: str, tracking_dir: Path | None) -> RunDirectory:
-    """The run that a person names."""
-    return find_run(where, Settings.of(Namespace(tracking_dir=tracking_dir)).directory)
+    """The run that a person names.
 
-
-def facts_of(directory: RunDirectory, run: RunFile, overrides: dict[str, object]) -> RunFacts:
-    """The run's facts with the options that its job had, the environment's secrets, and what was said on this command
-    line.
+    Raises:
+        RunNotFoundError: there is none, or there are links in it.
     """
-    return run_facts(run, directory, {**run.options, **{k: v for k, v in overrides.items() if v is not None}})
+    directory = find_run(where, Settings.of(Namespace(tracking_dir=tracking_dir)).directory)
+    check_links(directory)
+    return directory
+
+
+def facts_of(
+    directory: RunDirectory,
+    run: RunFile,
+    said: Mapping[str, object],
+    trackers: Sequence[str],
+    *,
+    is_writing: bool,
+) -> RunFacts:
+    """The run's facts, with those of its job's options that are believed and what was said on this command line.
+
+    Args:
+        directory: the run's.
+        run: what `run.json` says.
+        said: options of this command line; None where nothing was said.
+        trackers: which are meant.
+        is_writing: whether they are delivered to, instead of read back.
+
+    Raises:
+        SettingsError: the run names a place that the user did not name.
+    """
+    given = {name: value for name, value in said.items() if value is not None}
+    options = trusted_options(directory, run, given, trackers, is_writing=is_writing)
+    if is_writing and "tensorboard" in trackers:
+        check_tensorboard(directory, options, os.environ)
+    return run_facts(run, directory, options)
+
+
+def parse_options(items: Sequence[str]) -> dict[str, object]:
+    """`NAME=VALUE` texts as a mapping; `BadParameter` for a name that is none of a tracker's options."""
+    pairs = dict(item.partition("=")[::2] for item in items)
+    unknown = sorted(set(pairs) - set(BACKEND_OPTIONS))
+    if unknown:
+        raise typer.BadParameter(f"unknown option {unknown[0]!r}; there are: {', '.join(BACKEND_OPTIONS)}")
+    return dict(pairs)
+
+
+def redactor_of(options: Mapping[str, object]) -> Redactor:
+    """What hides the secrets that a command knows: those of its options, command line, environment and logins."""
+    return Redactor.of(options, os.environ, argv=sys.argv)
 
 
 def plain(text: object) -> Text:
-    """Text of a run for a terminal: no markup, no control characters."""
-    return Text(escape_terminal(str(text)))
+    """One line of a run's texts for a terminal: no markup, no control characters."""
+    return Text(one_line(str(text)))
+
+
+def one_line(text: str) -> str:
+    """A text on one line, without control characters."""
+    return escape_terminal(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def print_json(value: object) -> None:
+    """Print JSON whose texts cannot move a terminal: what JSON leaves unescaped is escaped too."""
+    import orjson
+
+    text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+    typer.echo(_UNESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """End the command with exit code 1 and one readable message instead of a traceback."""
+    """End the command with exit code 1 and one readable message, without secrets, instead of a traceback."""
     try:
         yield
-    except (TrackingError, OSError) as error:
-        Console(stderr=True).print(Text("error: ", style="bold red") + plain(error))
-        raise typer.Exit(1) from error
+    except (TrackingError, OSError, RecursionError) as error:
+        redactor = redactor_of({})
+        text = redactor.text(str(error)) if isinstance(error, BackendError) else redactor.message(str(error))
+        Console(stderr=True).print(Text("error: ", style="bold red") + Text(escape_terminal(text)), soft_wrap=True)
+        raise typer.Exit(1) from None

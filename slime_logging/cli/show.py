@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, plain, told_plainly
+from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, plain, print_json, told_plainly
 
 
 def show(
@@ -25,9 +25,7 @@ def show(
     with told_plainly():
         status = run_status(open_run(run, tracking_dir))
     if as_json:
-        import orjson
-
-        typer.echo(orjson.dumps(asdict(status), default=str, option=orjson.OPT_INDENT_2).decode())
+        print_json(asdict(status))
         return
     _print(status)
 

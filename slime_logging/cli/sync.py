@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, RunArgument, facts_of, open_run, plain, told_plainly
+from slime_logging.cli.runs import (
+    DirectoryOption,
+    OptionOption,
+    RunArgument,
+    facts_of,
+    open_run,
+    parse_options,
+    plain,
+    redactor_of,
+    told_plainly,
+)
 
 if TYPE_CHECKING:
     from slime_logging.record.delivery import Delivery, DeliveryResult
@@ -25,12 +35,7 @@ def sync(
     repair: Annotated[
         bool, typer.Option("--repair", help="Ask the tracker what it holds, and send every row that it lacks.")
     ] = False,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option", "-o", metavar="NAME=VALUE", help="An option of a tracker, e.g. mlflow_tracking_uri=URI."
-        ),
-    ] = None,
+    option: OptionOption = None,
     timeout: Annotated[float, typer.Option(help="Give up on a tracker after so many seconds.")] = DEFAULT_TIMEOUT_S,
     tracking_dir: DirectoryOption = None,
 ) -> None:
@@ -45,7 +50,7 @@ def sync(
 
         slime-logging sync abc12345 --to mlflow -o mlflow_tracking_uri=http://127.0.0.1:5000
     """
-    overrides: dict[str, object] = {"wandb_mode": "online" if online else None, **_options(option or [])}
+    overrides: dict[str, object] = {"wandb_mode": "online" if online else None, **parse_options(option or [])}
     with told_plainly():
         directory = open_run(run, tracking_dir)
         description = directory.read()
@@ -53,16 +58,6 @@ def sync(
     _report(results)
     if not all(result.is_complete for result in results):
         raise typer.Exit(1)
-
-
-def _options(items: list[str]) -> dict[str, object]:
-    from slime_logging.settings import BACKEND_OPTIONS
-
-    pairs = dict(item.partition("=")[::2] for item in items)
-    unknown = sorted(set(pairs) - set(BACKEND_OPTIONS))
-    if unknown:
-        raise typer.BadParameter(f"unknown option {unknown[0]!r}; there are: {', '.join(BACKEND_OPTIONS)}")
-    return dict(pairs)
 
 
 def _deliver(
@@ -75,6 +70,7 @@ def _deliver(
 ) -> list[DeliveryResult]:
     from slime_logging.backends import BACKENDS
     from slime_logging.backends.base import Writer
+    from slime_logging.config.redact import safe_exception_text
     from slime_logging.errors import SettingsError
     from slime_logging.record.delivery import Delivery
     from slime_logging.record.status import run_status
@@ -85,7 +81,8 @@ def _deliver(
         raise SettingsError(f"no tracker {unknown[0]!r}; there are: {', '.join(BACKENDS)}.")
     require_packages(trackers)
     directory.claim_delivery()
-    facts = facts_of(directory, run, overrides)
+    facts = facts_of(directory, run, overrides, trackers, is_writing=True)
+    redactor = redactor_of(facts.options)
     status = run_status(directory)
     exit_codes = [j.exit_code for j in status.journals if j.opening.is_primary and j.opening.start == run.num_starts]
     exit_code = exit_codes[-1] if exit_codes and exit_codes[-1] is not None else 1
@@ -97,6 +94,7 @@ def _deliver(
             Writer(label=f"sync-{secrets.token_hex(8)}", is_sync=True),
             start=run.num_starts,
             is_repair=is_repair,
+            safe_text=lambda error: safe_exception_text(redactor, error),
         )
         for name in trackers
     ]

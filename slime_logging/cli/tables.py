@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slime_logging.config.diff import MISSING, Difference
-from slime_logging.config.problems import Problem, looks_secret, shown_value
+from slime_logging.config.problems import Problem, looks_secret, shown, shown_value
 from slime_logging.config.targets import as_yaml
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ COLOURS: Mapping[str, str] = {"file": "green", "forced": "magenta", "preset": "m
 
 
 def differences_table(differences: Sequence[Difference], roles: Sequence[str], title: str) -> RenderableType:
-    """One line a key: the base, each role, and why; a role's value that equals the base's is dim.
+    """One line a key: the base, each role, and what set a value that the role file did not; unchanged values are dim.
 
     Args:
         differences: What differs; roles: The columns, in order; title: Stands above the table.
@@ -29,22 +29,30 @@ def differences_table(differences: Sequence[Difference], roles: Sequence[str], t
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(shown(title)), title_justify="left")
     has_base = any(difference.base is not MISSING for difference in differences)
     table.add_column("argument", no_wrap=True)
     for name in (*(("base",) if has_base else ()), *roles, "why"):
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(shown(name)), overflow="fold")
     for item in differences:
-        cells = [Text(item.key, style="bold")]
+        cells = [Text(shown(item.key), style="bold")]
         if has_base:
             cells.append(Text(cell(item.key, item.base)))
         cells += [
             Text(cell(item.key, item.values.get(role, MISSING)), style=COLOURS.get(item.sources.get(role, ""), ""))
             for role in roles
         ]
-        cells.append(Text(", ".join(f"{role}: {source}" for role, source in item.sources.items())))
+        cells.append(Text(shown(", ".join(f"{role}: {source}" for role, source in item.sources.items()))))
         table.add_row(*cells)
     return table
+
+
+def _why(sources: Mapping[str, str]) -> str:
+    """What explains values that no role file wrote: one word where all agree, so that 80 columns are enough."""
+    unwritten = {role: source for role, source in sources.items() if source != "file"}
+    if len(set(unwritten.values())) == 1:
+        return next(iter(unwritten.values()))
+    return ", ".join(f"{role}: {source}" for role, source in unwritten.items())
 
 
 def cell(key: str, value: Any) -> str:

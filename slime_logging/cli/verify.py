@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, RunArgument, facts_of, open_run, plain, told_plainly
+from slime_logging.cli.runs import (
+    DirectoryOption,
+    OptionOption,
+    RunArgument,
+    facts_of,
+    open_run,
+    parse_options,
+    plain,
+    told_plainly,
+)
 
 if TYPE_CHECKING:
     from slime_logging.record.verify import Verdict
@@ -20,6 +29,7 @@ def verify(
         list[str] | None, typer.Option("--of", help="Tracker(s) to read back. Default: those of the job.")
     ] = None,
     online: Annotated[bool, typer.Option("--online", help="W&B: ask the server even if the job was offline.")] = False,
+    option: OptionOption = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Read the trackers back and compare them with the journals, row by row and key by key.
@@ -34,8 +44,9 @@ def verify(
     with told_plainly():
         directory = open_run(run, tracking_dir)
         description = directory.read()
-        facts = facts_of(directory, description, {"wandb_mode": "online" if online else None})
         trackers = tuple(of or description.trackers)
+        said = {"wandb_mode": "online" if online else None, **parse_options(option or [])}
+        facts = facts_of(directory, description, said, trackers, is_writing=False)
         require_packages(trackers)
         for name in trackers:
             verdicts.append(compare(directory, name, facts))

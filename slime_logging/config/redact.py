@@ -158,6 +158,10 @@ class Redactor:
             return self._shown("text")
         return s
 
+    def message(self, s: str) -> str:
+        """One of our own messages, by value and by form: its own words, such as `--wandb-key or`, are not judged."""
+        return self._forms.hide(self._known.replace(s, self._shown), self._hide_form)
+
     def _text_once(self, s: str) -> str:
         s = self._known.replace(s, self._shown)
         if not self._hint.search(s.lower()):

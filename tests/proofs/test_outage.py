@@ -70,7 +70,7 @@ class Job:
         assert_equal(self.directory, "wandb", **self.server.options)
 
     def sync(self) -> None:
-        sync(self.directory, "-o", f"wandb_key={self.server.key}")
+        sync(self.directory, "-o", f"wandb_key={self.server.key}", "-o", f"wandb_host={self.server.url}")
 
 
 def state(job: Job) -> str:

@@ -97,6 +97,6 @@ def test_rows_that_the_server_lost_are_found_and_mended(nursery, wandb_server): 
     assert len(before.missing) == 11
     assert not before.is_equal
     wandb_server.behave(lose_early=0)
-    sync(directory, "--repair", "-o", f"wandb_key={wandb_server.key}")
+    sync(directory, "--repair", "-o", f"wandb_key={wandb_server.key}", "-o", f"wandb_host={wandb_server.url}")
     assert_equal(directory, "wandb", **wandb_server.options)
     assert RunDirectory(directory).read().is_shared

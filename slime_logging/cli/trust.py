@@ -1,0 +1,126 @@
+"""What of a run's own directory is believed when it is delivered or read back: a directory may come from anywhere.
+
+Policy: the user's keys and files are the user's. `run.json` may say which tracker a run has and what it is called; where
+to send it, and where on this machine to write, counts only if the user says the same, by option or environment. A link
+in the directory leads nowhere. Reading what lies below the directory needs no trust.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from slime_logging.errors import RunNotFoundError, SettingsError
+from slime_logging.record.run import RunDirectory, RunFile
+from slime_logging.settings import BACKEND_OPTIONS, PLACE_OPTIONS, SECRET_OPTIONS, SHOWN_OPTIONS
+
+MAX_ENTRIES = 200_000
+"""Files of a run's directory that are looked at; a real one has some dozens a process and tracker."""
+
+TENSORBOARD_LINK = "tensorboard"
+_MARK = "<hidden: "
+_NAME = re.compile(r"\w[\w .~+-]*")
+
+
+def trusted_options(
+    directory: RunDirectory,
+    run: RunFile,
+    said: Mapping[str, object],
+    trackers: Collection[str],
+    *,
+    is_writing: bool,
+) -> dict[str, object]:
+    """The options of the run's trackers: the stored ones that are believed, with what the user said above them.
+
+    Args:
+        directory: the run's.
+        run: what `run.json` says.
+        said: what the user said on the command line.
+        trackers: which are delivered to, or read back.
+        is_writing: whether they are delivered to: reading W&B's files needs no trust.
+
+    Raises:
+        SettingsError: the run names a place that the user did not; the message has the option that says it.
+    """
+    known = {*BACKEND_OPTIONS, *SHOWN_OPTIONS} - SECRET_OPTIONS
+    stored = {name: value for name, value in run.options.items() if name in known and isinstance(value, str)}
+    options: dict[str, object] = {**stored, **said}
+    for name, variable in PLACE_OPTIONS.items():
+        place = stored.get(name)
+        if place is None or name in said or not _is_used(name, options, trackers, is_writing=is_writing):
+            continue
+        if not _is_same(place, os.environ.get(variable)) and not _is_below(place, directory.path):
+            raise SettingsError(_question(name, variable, place))
+    return options
+
+
+def check_links(directory: RunDirectory) -> None:
+    """Refuse a directory with links in it.
+
+    Raises:
+        RunNotFoundError: it has one, other than TensorBoard's own.
+    """
+    own = directory.path / TENSORBOARD_LINK
+    num_seen = 0
+    for folder, folders, files in os.walk(directory.path):
+        for name in (*folders, *files):
+            num_seen += 1
+            path = Path(folder, name)
+            if num_seen > MAX_ENTRIES:
+                raise RunNotFoundError(f"{directory.path} has more than {MAX_ENTRIES:,} files: this is no run.")
+            if path.is_symlink() and path != own:
+                raise RunNotFoundError(f"{path} is a link, and no run has one there. Remove it if you know what it is for.")
+
+
+def check_tensorboard(directory: RunDirectory, options: Mapping[str, object], environ: Mapping[str, str]) -> None:
+    """Refuse to write event files where neither the environment nor the flags would put them.
+
+    Raises:
+        SettingsError: the run's link, or the names of its project and experiment, lead somewhere else.
+    """
+    link = directory.path / TENSORBOARD_LINK
+    names = [str(options[name]) for name in ("tb_project_name", "tb_experiment_name") if options.get(name)]
+    if any(not _NAME.fullmatch(name) for name in names):
+        raise SettingsError(f"the run's names for TensorBoard are no plain names: {', '.join(map(repr, names))}.")
+    allowed = [Path(environ["TENSORBOARD_DIR"]).expanduser().absolute()] if environ.get("TENSORBOARD_DIR") else []
+    allowed.append(Path("tensorboard_log").absolute())
+    if link.is_symlink() and not any(_is_below(str(link.resolve()), place.resolve()) for place in allowed):
+        raise SettingsError(
+            f"{link} leads to {link.resolve()}. To write there, call this in the job's own working directory or with its "
+            "TENSORBOARD_DIR; or remove the link, and the files go to the run's directory."
+        )
+
+
+def _is_used(name: str, options: Mapping[str, object], trackers: Collection[str], *, is_writing: bool) -> bool:
+    tracker = name.partition("_")[0]
+    if tracker not in trackers:
+        return False
+    return is_writing if name == "wandb_dir" else name != "wandb_host" or options.get("wandb_mode") == "online"
+
+
+def _is_same(place: str, said: str | None) -> bool:
+    return said is not None and place.rstrip("/") == said.rstrip("/")
+
+
+def _is_below(place: str, directory: Path) -> bool:
+    if "://" in place:
+        return False
+    path = Path(place).expanduser().absolute()
+    return path.resolve().is_relative_to(directory.resolve())
+
+
+def _question(name: str, variable: str, place: str) -> str:
+    flag = f"-o {shlex.quote(f'{name}={place}')}"
+    if _MARK in place:
+        return (
+            f"the run's {name} is {place!r}: what is hidden in it was not stored. Give the whole of it: "
+            f"-o {name}=..., or set {variable}."
+        )
+    also = f", or set {variable}" if variable else ""
+    return (
+        f"the run says {name} = {place!r}. Data and keys of yours go where you say yourself, not where a run's directory "
+        f"says: if this is the right place, add {flag}{also}."
+    )
