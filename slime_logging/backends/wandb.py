@@ -21,7 +21,7 @@ from typing import Any
 from slime_logging.backends import wandb_offline
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.forms import Notices
-from slime_logging.backends.wandb_form import comparable, config_form, history_point, history_rows
+from slime_logging.backends.wandb_form import ROW_KEY, comparable, config_form, history_point, history_rows
 from slime_logging.backends.wandb_link import Link
 from slime_logging.backends.wandb_options import client_settings, connection, is_online, local_root
 from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
@@ -45,6 +45,7 @@ class WandbBackend:
         self._run: RunFacts | None = None
         self._config: dict[str, Json] = {}
         self._last_row: str | None = None
+        self._is_careful = False
         self._notices = Notices(self.name)
 
     def open(self, run: RunFacts, writer: Writer) -> None:
@@ -71,7 +72,8 @@ class WandbBackend:
             )
         changed = {key: value for key, value in held.items() if key not in self._config or self._config[key] != value}
         if changed:
-            self._ask("config", changed)
+            self._settle_rows()
+            self._opened().ask("config", changed, timeout_s=REQUEST_TIMEOUT_S)
         self._config = held
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -88,15 +90,20 @@ class WandbBackend:
         if not batch:
             return
         link.send("rows", batch, timeout_s=REQUEST_TIMEOUT_S)
-        link.settle(timeout_s=REQUEST_TIMEOUT_S, leave=1)
-        self._last_row = batch[-1][1]["_row"]
+        self._last_row = batch[-1][1][ROW_KEY]
+        self._settle_rows(leave=0 if self._is_careful else 1)
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         """Flush, and online have the server confirm the last row."""
         if self._link is None:
             return
+        deadline_s = time.monotonic() + timeout_s
         try:
-            self._link.ask("close", exit_code, self._last_row, timeout_s, timeout_s=timeout_s)
+            self._settle_rows()
+            left_s = max(0.0, deadline_s - time.monotonic())
+            self._link.ask("close", exit_code, self._last_row, left_s, timeout_s=left_s)
+        except WillNeverWork as error:
+            raise TryAgain(f"W&B did not confirm the end of the run: {error}") from error
         finally:
             self._release()
 
@@ -140,8 +147,16 @@ class WandbBackend:
         finally:
             link.kill()
 
-    def _ask(self, verb: str, *arguments: Any) -> Any:
-        return self._opened().ask(verb, *arguments, timeout_s=REQUEST_TIMEOUT_S)
+    def _settle_rows(self, leave: int = 0) -> None:
+        """Take the replies to rows. One batch is on its way while the next is prepared, so a refusal may come too late
+        to say which rows it is about: then all are tried again, one batch at a time."""
+        try:
+            self._opened().settle(timeout_s=REQUEST_TIMEOUT_S, leave=leave)
+        except WillNeverWork as error:
+            if self._is_careful:
+                raise
+            self._is_careful = True
+            raise TryAgain(f"W&B's client refused earlier rows: {error}") from error
 
     def _opened(self) -> Link:
         if self._link is None:

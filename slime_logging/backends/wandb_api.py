@@ -15,7 +15,7 @@ from slime_logging.errors import TryAgain
 API_TIMEOUT_S = 20
 NEVER_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 422, 501})
 STATUS = re.compile(r"(?:error|HTTP|status|code|upload|response)\s*:?\s*([45]\d\d)\b")
-"""HTTP statuses as the client words them ("returned error 401", "HTTP 500", "failed to upload: 403")."""
+"""HTTP statuses as the writing half of the client words them ("returned error 401", "HTTP 500", "upload: 403")."""
 
 KEY_ADVICE = (
     "W&B does not accept the API key, or there is none: set --wandb-key or WANDB_API_KEY to a key of the server "
@@ -76,9 +76,18 @@ def verdict(error: Exception) -> tuple[str, str]:
         return "again", str(error)
     name = type(error).__name__
     text = f"{name}: {error}"
-    statuses = {int(status) for status in STATUS.findall(text)}
+    statuses = {int(status) for status in STATUS.findall(text)} | set(_http_statuses(error))
     if statuses & {401, 403} or "No API key configured" in text or "api_key" in text:
         return "never", f"{KEY_ADVICE} ({text})"
     if statuses & NEVER_STATUSES or name in ("UsageError", "ValidationError"):
         return "never", text
     return "again", text
+
+
+def _http_statuses(error: BaseException | None) -> Iterator[int]:
+    """The statuses that the reading half of the client puts into the errors behind the one that it raises."""
+    while error is not None:
+        status = getattr(getattr(error, "response", None), "http_status", 0)
+        if status:
+            yield status
+        error = error.__cause__ or error.__context__

@@ -305,3 +305,15 @@ def test_a_killed_job_is_continued_on_the_server(tmp_path: Path, wandb_server: W
     backend.write(missing)
     backend.close(0, 30)
     assert held(run) == points(backend, written)
+
+
+def test_a_server_that_lets_nobody_read_is_taken_at_its_word(tmp_path: Path, wandb_server: WandbServer) -> None:
+    """Where the read API is refused, rows that the stream took count as delivered."""
+    run = facts(tmp_path / "run", wandb_server.options)
+    backend = WandbBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.write(rows("a", 0, 5))
+    for operation in ("Run", "GetDefaultEntity", "RunHistoryKeys"):
+        wandb_server.fail(operation, 403)
+    backend.close(0, 20)
+    assert len(wandb_server.rows(run.run_id)) == 5
