@@ -113,7 +113,7 @@ SHOWN_OPTIONS = (
 """Options whose texts the trackers show: to be redacted before a tracker gets them. The others are keys and places."""
 
 PLACE_OPTIONS = {"wandb_host": "WANDB_BASE_URL", "wandb_dir": "", "mlflow_tracking_uri": "MLFLOW_TRACKING_URI"}
-"""Options that say where data go, and the variables that say the same: not believed when a run's directory says them."""
+"""Options that say where data go, and the variables that say the same; a run's directory is not believed in them."""
 
 ENVIRONMENT_OPTIONS = {
     "wandb_tags": "WANDB_TAGS",

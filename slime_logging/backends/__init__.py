@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
@@ -41,4 +42,9 @@ def destination(name: str, options: Mapping[str, Any]) -> str:
     if name in ("wandb", "swanlab"):
         return f"{name}-{options.get(f'{name}_mode') or 'offline'}"
     uri = options.get("mlflow_tracking_uri") if name == "mlflow" else None
-    return f"{name}-{crc32(str(uri).encode()):08x}" if uri else name
+    return f"{name}-{crc32(_without_userinfo(str(uri)).encode()):08x}" if uri else name
+
+
+def _without_userinfo(uri: str) -> str:
+    """An address without user, password and query: a checksum would tell whether a guessed one is right."""
+    return re.sub(r"(?<=://)[^/?#]*@|\?[^#]*", "", uri)

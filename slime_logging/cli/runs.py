@@ -1,5 +1,4 @@
-"""What the commands that take a run share: finding it, the options of its trackers, and one way to end with an error.
-"""
+"""What the commands that take a run share: finding it, the options of its trackers, and one way to end with an error."""
 
 from __future__ import annotations
 
@@ -16,12 +15,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import RunFacts
 from slime_logging.cli.trust import check_links, check_tensorboard, trusted_options
 from slime_logging.config.redact import Redactor, escape_terminal
-from slime_logging.errors import BackendError, TrackingError
+from slime_logging.errors import BackendError, SettingsError, TrackingError
 from slime_logging.record.run import RunDirectory, RunFile, find_run
-from slime_logging.session import run_facts
+from slime_logging.session import require_packages, run_facts
 from slime_logging.settings import BACKEND_OPTIONS, Settings
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's directory, or its id below --tracking-dir.")]
@@ -74,6 +74,19 @@ def facts_of(
     if is_writing and "tensorboard" in trackers:
         check_tensorboard(directory, options, os.environ)
     return run_facts(run, directory, options)
+
+
+def check_trackers(trackers: Sequence[str]) -> None:
+    """Refuse a tracker that there is not.
+
+    Raises:
+        SettingsError: no tracker has this name.
+        MissingBackendError: its package is not installed.
+    """
+    unknown = [name for name in trackers if name not in BACKENDS]
+    if unknown:
+        raise SettingsError(f"no tracker {unknown[0]!r}; there are: {', '.join(BACKENDS)}.")
+    require_packages(tuple(trackers))
 
 
 def parse_options(items: Sequence[str]) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """What of a run's own directory is believed when it is delivered or read back: a directory may come from anywhere.
 
-Policy: the user's keys and files are the user's. `run.json` may say which tracker a run has and what it is called; where
-to send it, and where on this machine to write, counts only if the user says the same, by option or environment. A link
-in the directory leads nowhere. Reading what lies below the directory needs no trust.
+Policy: the user's keys and files are the user's. `run.json` may say which tracker a run has and what it is called;
+where to send it, and where on this machine to write, counts only if the user says the same, by option or environment. A
+link in the directory leads nowhere. Reading what lies below the directory needs no trust.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def check_links(directory: RunDirectory) -> None:
     """Refuse a directory with links in it.
 
     Raises:
-        RunNotFoundError: it has one, other than TensorBoard's own.
+        RunNotFoundError: it has one, other than TensorBoard's own and those among the W&B client's logs.
     """
     own = directory.path / TENSORBOARD_LINK
     num_seen = 0
@@ -71,8 +71,16 @@ def check_links(directory: RunDirectory) -> None:
             path = Path(folder, name)
             if num_seen > MAX_ENTRIES:
                 raise RunNotFoundError(f"{directory.path} has more than {MAX_ENTRIES:,} files: this is no run.")
-            if path.is_symlink() and path != own:
-                raise RunNotFoundError(f"{path} is a link, and no run has one there. Remove it if you know what it is for.")
+            if path.is_symlink() and path != own and not _is_a_clients_log(path, directory.path):
+                raise RunNotFoundError(
+                    f"{path} is a link, and no run has one there. Remove it if you know what it is for."
+                )
+
+
+def _is_a_clients_log(path: Path, directory: Path) -> bool:
+    """Whether it is in a W&B run's `logs` folder: its client links one there, and nothing reads what is in it."""
+    parts = path.relative_to(directory).parts
+    return len(parts) == 4 and parts[0] == "wandb" and parts[2] == "logs"
 
 
 def check_tensorboard(directory: RunDirectory, options: Mapping[str, object], environ: Mapping[str, str]) -> None:
@@ -89,8 +97,8 @@ def check_tensorboard(directory: RunDirectory, options: Mapping[str, object], en
     allowed.append(Path("tensorboard_log").absolute())
     if link.is_symlink() and not any(_is_below(str(link.resolve()), place.resolve()) for place in allowed):
         raise SettingsError(
-            f"{link} leads to {link.resolve()}. To write there, call this in the job's own working directory or with its "
-            "TENSORBOARD_DIR; or remove the link, and the files go to the run's directory."
+            f"{link} leads to {link.resolve()}. To write there, call this in the job's own working directory or with "
+            "its TENSORBOARD_DIR; or remove the link, and the files go to the run's directory."
         )
 
 
@@ -121,6 +129,6 @@ def _question(name: str, variable: str, place: str) -> str:
         )
     also = f", or set {variable}" if variable else ""
     return (
-        f"the run says {name} = {place!r}. Data and keys of yours go where you say yourself, not where a run's directory "
-        f"says: if this is the right place, add {flag}{also}."
+        f"the run says {name} = {place!r}. Your data and keys go where you say yourself, not where a run's "
+        f"directory says: if this is the right place, add {flag}{also}."
     )

@@ -85,8 +85,8 @@ class Redactor:
 
         Args:
             args: the job's arguments, nested or not; read, never changed. environ: the environment; `HOME`, `NETRC`
-                and the like in it say where stored logins are. argv: the command line. hide: more names to hide: exact ones, globs
-                (`acme_*`), `re:` and a regular expression over the name, or `text:` and a
+                and the like in it say where stored logins are. argv: the command line. hide: more names to hide:
+                exact ones, globs (`acme_*`), `re:` and a regular expression over the name, or `text:` and a
                 regular expression over any text.
             show: names that are never hidden for what they are called; exact ones only.
 

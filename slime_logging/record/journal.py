@@ -19,7 +19,7 @@ import secrets
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,11 @@ from slime_logging.record.entries import MAX_LINE_BYTES, ROW_PREFIX
 SUFFIX = ".jsonl"
 SYNC_INTERVAL_S = 0.5
 READ_BYTES = 1 << 20
+MAX_DEPTH = 64
+"""Levels of nesting in a line that is read; what this package writes has 40 at most (`config.serialize`)."""
 
 
-class JournalBroken(OSError):  # noqa: N818 - a state, told to the recorder only
+class JournalBroken(OSError):
     """The journal cannot take lines any more: disk full, read-only, directory gone."""
 
 
@@ -56,7 +58,7 @@ class Journal:
         OSError: the file cannot be created.
     """
 
-    def __init__(self, directory: Path, name: str, on_broken: Callable[[str], None] = lambda reason: None) -> None:
+    def __init__(self, directory: Path, name: str, on_broken: Callable[[str], None] = lambda _: None) -> None:
         self.name = name
         self.path = directory / (name + SUFFIX)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -115,7 +117,7 @@ class Journal:
     def is_gone(self) -> bool:
         """Whether the file was deleted under us: lines would still be taken, but nobody could find them."""
         try:
-            mine, found = os.fstat(self._fd), os.stat(self.path)
+            mine, found = os.fstat(self._fd), self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError:  # not readable any more, which is not gone
@@ -197,7 +199,7 @@ class JournalReader:
                 record = orjson.loads(line)
             except orjson.JSONDecodeError:
                 record = None
-            if isinstance(record, dict):
+            if isinstance(record, dict) and not _is_too_deep(line, record):
                 records.append((end, record))
             else:
                 self.num_damaged += 1
@@ -234,3 +236,19 @@ class JournalReader:
     def _skip_overlong(self, num_bytes: int) -> None:
         self.offset += num_bytes
         self._is_skipping = True
+
+
+def _is_too_deep(line: bytes, record: object) -> bool:
+    """Whether a foreign line is nested deeper than any of ours, which would end the readers' recursion."""
+    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return False
+    level: list[Any] = [record]
+    for _ in range(MAX_DEPTH):
+        level = [item for each in level if isinstance(each, (dict, list)) for item in _items(each)]
+        if not level:
+            return False
+    return True
+
+
+def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""A job whose W&B and MLflow servers are not there, with secrets in their addresses: `python -m tests.secrets.broken`."""
+"""A job whose W&B and MLflow servers are not there, with secrets in their addresses."""
 
 from __future__ import annotations
 

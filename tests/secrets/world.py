@@ -1,4 +1,4 @@
-"""A place of its own for a job with canaries: home, working and temporary directory, all of them searched afterwards."""
+"""A place of its own for a job with canaries: home, working and temporary directory, all searched afterwards."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ class World:
             watch.start()
             code = process.wait(timeout_s)
             watch.join()
-        return subprocess.CompletedProcess(command, code, (self.root / "out").read_bytes(), (self.root / "err").read_bytes())
+        return subprocess.CompletedProcess(
+            command, code, (self.root / "out").read_bytes(), (self.root / "err").read_bytes()
+        )
 
     def leaks(self, search: Search) -> dict[str, set[str]]:
         """What is found in all files of the world but those that were given to it."""
