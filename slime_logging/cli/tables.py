@@ -42,7 +42,7 @@ def differences_table(differences: Sequence[Difference], roles: Sequence[str], t
             Text(cell(item.key, item.values.get(role, MISSING)), style=COLOURS.get(item.sources.get(role, ""), ""))
             for role in roles
         ]
-        cells.append(Text(shown(", ".join(f"{role}: {source}" for role, source in item.sources.items()))))
+        cells.append(Text(shown(_why(item.sources))))
         table.add_row(*cells)
     return table
 

@@ -52,7 +52,7 @@ def test_a_right_file_ends_with_0_and_shows_what_differs(right: str) -> None:
         "1e-06",
         "2e-06",
         "1e-05",
-        "actor: file, critic: file",
+        "",
     ]
     assert "warning: critic: `end_weight_decay` follows weight_decay: 0.01 -> 0.0" in result.output
     assert "is right" in result.output

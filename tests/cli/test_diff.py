@@ -30,7 +30,7 @@ def test_the_roles_of_a_run(run: str) -> None:
     result = CliRunner().invoke(app, ["diff", run], env={"COLUMNS": "160", "NO_COLOR": "1"})
     assert result.exit_code == 0, result.output
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.output.splitlines() if "│" in line]
-    assert ["lr", "1e-06", "1e-06", "1e-05", "critic: file"] in rows
+    assert ["lr", "1e-06", "1e-06", "1e-05", ""] in rows
     assert not [row for row in rows if row[0] in ("same", "api_key")]
 
 

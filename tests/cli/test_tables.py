@@ -23,7 +23,7 @@ def test_a_line_for_each_difference() -> None:
     text = printed(differences_table([item], ("actor", "critic"), "title"))
     assert "title" in text
     row = next(line for line in text.splitlines() if "lr" in line)
-    assert [part.strip() for part in row.split("│")[1:-1]] == ["lr", "1", "1", "2", "critic: file"]
+    assert [part.strip() for part in row.split("│")[1:-1]] == ["lr", "1", "1", "2", ""]
 
 
 def test_without_a_base_there_is_no_column_for_it() -> None:
