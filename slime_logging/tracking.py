@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from slime_logging.config.redact import safe_exception_text
+from slime_logging.config.redact import safe_error, safe_exception_text
+from slime_logging.errors import RunConflictError, SettingsError
 from slime_logging.record.delivery import DeliveryResult
 from slime_logging.record.rendezvous import find
 from slime_logging.session import Session, join, start_primary
@@ -170,7 +171,10 @@ def _init(args: Namespace, settings: Settings, *, primary: bool, role: str | Non
         return
     with _lock:
         if primary:
-            _init_primary(args, settings, role)
+            try:
+                _init_primary(args, settings, role)
+            except (SettingsError, RunConflictError) as error:
+                raise safe_error(error, args) from None
             return
         address = find(args)
         if address is None or _joined(args, role, address.run_id):

@@ -43,11 +43,24 @@ def check(
     base, unknown = _base(path, flags or [], args_json)
     roles = tuple(dict.fromkeys((*ROLES, *(role or ()))))
     found, problems = check_role_file(base, path, _parser(parser), roles)
+    problems = tuple(_without_secrets(problem, base) for problem in problems)
     if as_json:
         _print_json(path, base, found, problems, unknown)
     else:
         _print(path, base, found, problems, unknown)
     raise typer.Exit(0 if found is not None else 1)
+
+
+def _without_secrets(problem: Problem, base: Namespace) -> Problem:
+    """A mistake without the secrets that this process knows by value."""
+    import os
+    import sys
+    from dataclasses import replace
+
+    from slime_logging.config.redact import Redactor
+
+    safe = Redactor.of(base, os.environ, argv=sys.argv).message
+    return replace(problem, text=safe(problem.text), reason=safe(problem.reason), fix=safe(problem.fix))
 
 
 def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespace, list[str]]:
@@ -61,7 +74,9 @@ def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespac
             return arguments_of_json(args_json.read_bytes(), has_dtypes=has_dtypes), []
         return arguments_of_flags(flags, has_dtypes=has_dtypes)
     except (OSError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from None
+        from slime_logging.config.redact import safe_error
+
+        raise typer.BadParameter(str(safe_error(ValueError(str(error)), None))) from None
 
 
 def _names_dtype(path: str) -> bool:

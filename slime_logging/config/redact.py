@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import urllib.parse
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -31,7 +32,9 @@ from slime_logging.config.secret_names import Verdict
 from slime_logging.config.secret_text import NAME_LIKE, hide_assigned
 from slime_logging.config.serialize import arguments_to_json, to_json
 
-__all__ = ["Redactor", "escape_terminal", "safe_exception_text"]
+__all__ = ["Redactor", "escape_terminal", "safe_error", "safe_exception_text"]
+
+_Error = TypeVar("_Error", bound=Exception)
 
 MAX_CACHED = 50_000
 """Names and keys remembered; a job that makes up more of them than this starts over instead of growing."""
@@ -160,7 +163,9 @@ class Redactor:
 
     def message(self, s: str) -> str:
         """One of our own messages, by value and by form: its own words, such as `--wandb-key or`, are not judged."""
-        return self._forms.hide(self._known.replace(s, self._shown), self._hide_form)
+        s = self._forms.hide(self._known.replace(s, self._shown), self._hide_form)
+        *cut, rest = s.split("…")
+        return "".join(f"{self._without_tail(head)}…" for head in cut) + rest
 
     def _text_once(self, s: str) -> str:
         s = self._known.replace(s, self._shown)
@@ -184,8 +189,12 @@ class Redactor:
 
     def _without_cut_off(self, s: str) -> str:
         head, cut, tail = s.rpartition("... <shortened: ")
+        return f"{self._without_tail(head)}{cut}{tail}"
+
+    def _without_tail(self, head: str) -> str:
+        """A text that was cut off, without the beginning of a secret at its end."""
         found = self._known.cut_off(head)
-        return s if found is None else f"{head[: found[0]]}{self._shown(found[1])}{cut}{tail}"
+        return head if found is None else f"{head[: found[0]]}{self._shown(found[1])}"
 
     def _hide_form(self, label: str, secret: str) -> str:
         if "<hidden: " not in secret:
@@ -327,6 +336,12 @@ class Redactor:
         finally:
             self._is_learning = False
             self._keys = {name: shown for name, shown in self._keys.items() if name == shown}
+
+
+def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:
+    """One of our own errors about arguments, with the secrets of these arguments and this process out of its message."""
+    known = args if isinstance(args, (Namespace, Mapping)) else getattr(args, "__dict__", None)
+    return type(error)(Redactor.of(known, environ, argv=sys.argv).message(str(error)))
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -19,6 +19,7 @@ from slime_logging.config.documents import Documents
 from slime_logging.config.entries import RoleEntry, entries_of
 from slime_logging.config.options import Option, OptionTable
 from slime_logging.config.problems import Problem, message, shown
+from slime_logging.config.redact import safe_error
 from slime_logging.config.resolution import Override, Resolution
 from slime_logging.config.role_file import Unreadable
 from slime_logging.config.rules import topology_differences
@@ -87,7 +88,7 @@ def parse_role_file(
     """
     found, problems = check_role_file(base_args, megatron_config_path, parser, roles)
     if found is None:
-        raise RoleConfigError(message(os.fsdecode(megatron_config_path or ""), problems))
+        raise safe_error(RoleConfigError(message(os.fsdecode(megatron_config_path or ""), problems)), base_args)
     for warning in _documents.unsaid(base_args, found.path, found.warnings):
         _log.warning("%s%s", f"{found.path}: " if found.path else "", warning)
     return found
