@@ -68,8 +68,9 @@ def _same_where(source: str, when: Callable[[Values], Any]) -> Compute:
     return lambda values: values[source] if when(values) else KEEP
 
 
-def _decays_evenly(values: Values) -> bool:
-    return bool(values.get("weight_decay_incr_style", "constant") == "constant")
+def _even_weight_decay(values: Values) -> Any:
+    is_even = values.get("weight_decay_incr_style", "constant") == "constant"
+    return values["weight_decay"] if is_even else None  # for other styles both must be given
 
 
 def _params_dtype(values: Values) -> Any:
@@ -108,12 +109,8 @@ def _less_one(source: str) -> Compute:
 
 
 FOLLOWING: tuple[Follow, ...] = (
-    Follow(
-        "start_weight_decay", ("weight_decay", "weight_decay_incr_style"), _same_where("weight_decay", _decays_evenly)
-    ),
-    Follow(
-        "end_weight_decay", ("weight_decay", "weight_decay_incr_style"), _same_where("weight_decay", _decays_evenly)
-    ),
+    Follow("start_weight_decay", ("weight_decay", "weight_decay_incr_style"), _even_weight_decay),
+    Follow("end_weight_decay", ("weight_decay", "weight_decay_incr_style"), _even_weight_decay),
     Follow("eps_clip_high", ("eps_clip",), _same("eps_clip")),
     Follow("bf16", ("fp16",), lambda values: not values["fp16"]),
     Follow("params_dtype", ("bf16", "fp16"), _params_dtype),
@@ -135,6 +132,9 @@ FOLLOWING: tuple[Follow, ...] = (
         _same_where("ffn_hidden_size", lambda values: values["num_experts"]),
     ),
     Follow("padded_vocab_size", ("vocab_size", "make_vocab_size_divisible_by"), _padded_vocab_size),
+    Follow(
+        "rope_type", ("multi_latent_attention",), lambda values: "yarn" if values["multi_latent_attention"] else "rope"
+    ),
     Follow("tokenizer_model", ("hf_checkpoint",), _same("hf_checkpoint")),
     Follow("tokenizer_special_tokens", ("tiktoken_special_tokens",), _same("tiktoken_special_tokens")),
     Follow("use_dist_ckpt", ("ckpt_format",), lambda values: values["ckpt_format"] != "torch"),
@@ -176,11 +176,18 @@ IMPLIED: tuple[Imply, ...] = (
     Imply("no_load_rng", ("moe_use_upcycling", "no_load_rng"), lambda v: v["moe_use_upcycling"], True),
     Imply("cpu_offloading", ("cpu_offloading_num_layers",),
           lambda v: v["cpu_offloading_num_layers"] > 0, True, is_new=True),
+    Imply("cuda_graph_impl", ("enable_cuda_graph",), lambda v: v["enable_cuda_graph"], "local"),
+    Imply("cuda_graph_impl", ("external_cuda_graph",), lambda v: v["external_cuda_graph"], "transformer_engine"),
     Imply("te_rng_tracker", ("cuda_graph_impl", "transformer_impl", "te_rng_tracker"),
           lambda v: v["cuda_graph_impl"] != "none"
           and "transformer_engine" in (v["transformer_impl"], v["cuda_graph_impl"]), True),
     Imply("cuda_graph_scope", ("cuda_graph_scope",), lambda v: v["cuda_graph_scope"] == ["full"], []),
-    Imply("replication_jump", ("replication", "replication_jump"), lambda v: not v["replication"], None),
+    Imply("replication_jump", ("replication", "replication_jump"),
+          lambda v: v["replication_jump"] and not v["replication"], None),
+    Imply("split", ("data_path", "split"), lambda v: v["data_path"] is not None and v["split"] is None, "969, 30, 1"),
+    Imply("enable_gloo_process_groups", ("fake_process_group",), lambda v: v["fake_process_group"], False),
+    Imply("check_for_nan_in_loss_and_grad", ("fake_process_group",), lambda v: v["fake_process_group"], False),
+    Imply("consumed_train_bins", ("rl_use_sequence_packing",), lambda v: v["rl_use_sequence_packing"], 0, is_new=True),
     Imply("variable_seq_lengths", ("variable_seq_lengths",), lambda _v: True, True),
 )  # fmt: skip
 """Set by validation whatever the flag of the target said."""

@@ -142,6 +142,51 @@ REQUIREMENTS: tuple[Requirement, ...] = (
                 lambda v: getattr(v["attention_backend"], "name", v["attention_backend"]) == "local"
                 and (not v["spec"] or v["spec"][0] != "local"),
                 "attention_backend local needs spec [local]", "write another attention_backend, or `spec: [local]`"),
+    Requirement(("ckpt_format", "use_torch_fsdp2", "use_megatron_fsdp"),
+                lambda v: (v["ckpt_format"] == "torch_dcp" and not v["use_torch_fsdp2"])
+                or (v["ckpt_format"] == "fsdp_dtensor" and not v["use_megatron_fsdp"]),
+                "ckpt_format torch_dcp and fsdp_dtensor need their FSDP", "write `ckpt_format: torch_dist`"),
+    Requirement(("use_torch_fsdp2", "use_distributed_optimizer"),
+                lambda v: v["use_torch_fsdp2"] and v["use_distributed_optimizer"],
+                "use_torch_fsdp2 does not work with the distributed optimizer, which slime always uses", "take it out"),
+    Requirement(("use_legacy_models", "ckpt_format"), lambda v: v["use_legacy_models"] and v["ckpt_format"] != "torch",
+                "use_legacy_models needs ckpt_format torch", "set ckpt_format to torch"),
+    Requirement(("delay_wgrad_compute", "fine_grained_activation_offloading", "transformer_impl"),
+                lambda v: (v["delay_wgrad_compute"] or v["fine_grained_activation_offloading"])
+                and v["transformer_impl"] != "transformer_engine",
+                "needs transformer_impl transformer_engine", "set transformer_impl, or this to false"),
+    Requirement(("distribute_saved_activations", "recompute_granularity", "recompute_method"),
+                lambda v: v["distribute_saved_activations"]
+                and (v["recompute_granularity"] != "full" or v["recompute_method"] is None),
+                "distribute_saved_activations needs full recomputation", "set recompute_granularity and _method"),
+    Requirement(("overlap_param_gather", "overlap_grad_reduce"),
+                lambda v: v["overlap_param_gather"] and not v["overlap_grad_reduce"],
+                "overlap_param_gather needs overlap_grad_reduce", "set overlap_grad_reduce to true"),
+    Requirement(("overlap_param_gather_with_optimizer_step", "overlap_param_gather"),
+                lambda v: v["overlap_param_gather_with_optimizer_step"] and not v["overlap_param_gather"],
+                "overlap_param_gather_with_optimizer_step needs overlap_param_gather", "set it to true"),
+    Requirement(("log_memory_interval", "log_interval"),
+                lambda v: v["log_memory_interval"] is not None and v["log_memory_interval"] % v["log_interval"],
+                "log_memory_interval must be a multiple of log_interval", "change one of the two"),
+    Requirement(("save_retain_interval", "save_interval"), lambda v: v["save_retain_interval"] is not None
+                and (v["save_retain_interval"] <= 0 or v["save_retain_interval"] % v["save_interval"]),
+                "save_retain_interval must be a multiple of save_interval", "change one of the two"),
+    Requirement(("moe_latent_size", "num_experts"), lambda v: v["moe_latent_size"] is not None
+                and (v["moe_latent_size"] <= 0 or v["num_experts"] is None),
+                "moe_latent_size must be above 0, in a model with experts", "set num_experts, or this to null"),
+    Requirement(("replication", "replication_jump"), lambda v: v["replication"] and v["replication_jump"] is None,
+                "replication needs replication_jump", "set replication_jump in the same entry"),
+    Requirement(("tp_comm_overlap", "sequence_parallel"), lambda v: v["tp_comm_overlap"] and not v["sequence_parallel"],
+                "tp_comm_overlap needs sequence_parallel", "set it to false, or --sequence-parallel for the job"),
+    Requirement(("position_embedding_type", "mrope_section"),
+                lambda v: v["position_embedding_type"] == "mrope" and v["mrope_section"] is None,
+                "position_embedding_type mrope needs mrope_section", "set mrope_section in the same entry"),
+    Requirement(("mtp_num_layers", "position_embedding_type"),
+                lambda v: v["mtp_num_layers"] and v["position_embedding_type"] not in ("rope", "none"),
+                "mtp_num_layers needs position_embedding_type rope or none", "set position_embedding_type"),
+    Requirement(("fp4_param", "fp4"), lambda v: v["fp4_param"] and not v["fp4"], "fp4_param needs fp4", "set fp4 too"),
+    Requirement(("num_dataset_builder_threads",), lambda v: v["num_dataset_builder_threads"] <= 0,
+                "num_dataset_builder_threads must be at least 1", "for example `num_dataset_builder_threads: 1`"),
 )  # fmt: skip
 
 ADVICE: tuple[Advice, ...] = (

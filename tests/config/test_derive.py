@@ -76,6 +76,11 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("cuda_graph_scope: full", {}, {"cuda_graph_scope": []}),
     ("no_weight_decay_cond_type: apply_wd_to_qk_layernorm", {}, {"no_weight_decay_cond_type": None}),
     ("replication_jump: 2", {}, {"replication_jump": None}),
+    ("data_path: [a]", {}, {"split": "969, 30, 1"}),
+    ("fake_process_group: true", {}, {"enable_gloo_process_groups": False, "check_for_nan_in_loss_and_grad": False}),
+    ("rl_use_sequence_packing: true", {}, {"consumed_train_bins": 0}),
+    ("enable_cuda_graph: true", {}, {"cuda_graph_impl": "local"}),
+    ("multi_latent_attention: true", {}, {"rope_type": "yarn"}),
 ]
 
 
