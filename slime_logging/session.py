@@ -214,11 +214,12 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
         directory.unlock()
         raise
     for scoped in scopes:
-        session.recorder.config(scoped.scope, RANK_EXPECTED, scoped.values)
+        known = {"wandb_run_id": run.run_id} if "wandb_run_id" in scoped.values else {}
+        session.recorder.config(scoped.scope, RANK_EXPECTED, {**scoped.values, **known})
     if scope_of(role):
         session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
-    session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden), "wandb_run_id": run.run_id})
+    session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
     publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
     writer = Writer(label=opening.journal, is_primary=True, is_shared=run.is_shared)
     session.deliver(run, settings.trackers, writer, on_open)

@@ -88,6 +88,7 @@ def test_the_primary_alone_knows_every_roles_configuration(tmp_path):
         if name != "tracking_run_dir":
             assert name in alone, name
             assert f"critic/{name}" in alone, name
+    assert alone["wandb_run_id"] == alone["critic/wandb_run_id"] == args.wandb_run_id
 
 
 def test_a_grpo_job_has_no_critic_key(tmp_path):
