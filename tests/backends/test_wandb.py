@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from slime_logging.backends.base import RunConfig, RunFacts, Writer
 from slime_logging.backends.wandb import WandbBackend
+from slime_logging.backends.wandb_form import comparable, history_point
 from slime_logging.errors import TryAgain, WillNeverWork
 from tests.backends.wandb_rows import AXES, CONFIG, facts, held, odd_rows, points, rows
 from tests.wandb_server import WandbServer
@@ -29,8 +31,9 @@ def secondary(number: int) -> Writer:
     return Writer(label=f"secondary-{number}", is_primary=False, is_shared=True)
 
 
-def config_of(server: WandbServer, run: RunFacts) -> dict[str, object]:
-    return server.config(run.run_id)
+def stored(server: WandbServer, run: RunFacts) -> Counter[Any]:
+    """The points on the server, without the second that it takes to ask for them by the API."""
+    return Counter(history_point(row) for row in server.rows(run.run_id))
 
 
 def test_plain_what_the_server_holds_is_what_was_written(
@@ -49,13 +52,13 @@ def test_plain_what_the_server_holds_is_what_was_written(
     backend.close(3, 30)
     assert held(run) == points(backend, written)
     assert backend.read_config(run) == backend.config_as_held(CONFIG)
-    stored = wandb_server.run(run.run_id)
-    assert stored is not None
-    assert (stored["state"], stored["exit_code"]) == ("failed", 3)
-    assert [row["_timestamp"] for row in stored["history"]] == [row.time_s for row in written]
-    declared = {axis["1"] for axis in stored["config"]["_wandb"]["value"]["m"] if "1" in axis}
+    found = wandb_server.run(run.run_id)
+    assert found is not None
+    assert (found["state"], found["exit_code"]) == ("failed", 3)
+    assert [row["_timestamp"] for row in found["history"]] == [row.time_s for row in written]
+    declared = {axis["1"] for axis in found["config"]["_wandb"]["value"]["m"] if "1" in axis}
     assert set(AXES.values()) <= declared
-    assert not any(axis.get("2") == "*" for axis in stored["config"]["_wandb"]["value"]["m"])
+    assert not any(axis.get("2") == "*" for axis in found["config"]["_wandb"]["value"]["m"])
     assert dict(os.environ) == environ
     for secret in (wandb_server.key, "c4n4ry"):
         assert all(secret not in str(request) for request in wandb_server.requests)
@@ -80,14 +83,14 @@ def test_shared_writers_converge_whoever_finishes_last(
     for backend in backends if last == "secondary" else reversed(backends):
         backend.close(0 if backend is backends[0] else None, 30)
     expected = points(backends[0], [row for number in range(3) for row in rows(f"w{number}", 0, 20)])
-    assert held(run) == expected
-    assert backends[0].read_config(run) == backends[0].config_as_held(CONFIG)
-    stored = wandb_server.run(run.run_id)
-    assert stored is not None
-    declared = {axis["1"] for axis in stored["config"]["_wandb"]["value"]["m"] if "1" in axis}
+    assert stored(wandb_server, run) == expected
+    assert comparable(wandb_server.config(run.run_id)) == backends[0].config_as_held(CONFIG)
+    found = wandb_server.run(run.run_id)
+    assert found is not None
+    declared = {axis["1"] for axis in found["config"]["_wandb"]["value"]["m"] if "1" in axis}
     assert set(AXES.values()) <= declared
     if last == "primary":
-        assert stored["state"] == "finished"
+        assert found["state"] == "finished"
 
 
 def test_a_primary_that_leaves_a_run_that_is_not_over_does_not_end_it(
@@ -100,14 +103,14 @@ def test_a_primary_that_leaves_a_run_that_is_not_over_does_not_end_it(
     backend.set_config(CONFIG)
     backend.write(rows("a", 0, 5))
     backend.close(None, 30)
-    stored = wandb_server.run(run.run_id)
-    assert stored is not None
-    assert stored["state"] == "preempted"
+    found = wandb_server.run(run.run_id)
+    assert found is not None
+    assert found["state"] == "preempted"
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 5, 9))
     backend.close(0, 30)
-    assert held(run) == points(backend, rows("a", 0, 9))
-    assert backend.read_config(run) == backend.config_as_held(CONFIG)
+    assert stored(wandb_server, run) == points(backend, rows("a", 0, 9))
+    assert comparable(wandb_server.config(run.run_id)) == backend.config_as_held(CONFIG)
 
 
 def test_changed_configuration_only_adds_what_changed(tmp_path: Path, wandb_server: WandbServer) -> None:
@@ -134,7 +137,7 @@ def test_an_outage_at_the_start_is_try_again_and_the_same_process_succeeds_later
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     backend.close(0, 30)
-    assert held(run) == points(backend, rows("a", 0, 5))
+    assert stored(wandb_server, run) == points(backend, rows("a", 0, 5))
 
 
 @pytest.mark.parametrize("action", ["hang", "cut"])
@@ -186,7 +189,7 @@ def test_a_stream_that_the_server_refused_for_good_is_not_called_delivered(
         backend.open(run, Writer(label="primary"))
         backend.write(rows("a", 0, 5))
         backend.close(0, 30)
-        assert held(run) == points(backend, rows("a", 0, 5))
+        assert stored(wandb_server, run) == points(backend, rows("a", 0, 5))
 
 
 @pytest.mark.parametrize("fault", [{"status": 429}, {"action": "hang"}])
@@ -215,7 +218,7 @@ def test_counts_that_lag_are_waited_for(tmp_path: Path, wandb_server: WandbServe
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 5, 9))
     backend.close(0, 30)
-    assert held(run) == points(backend, rows("a", 0, 9))
+    assert stored(wandb_server, run) == points(backend, rows("a", 0, 9))
 
 
 def test_a_killed_server_comes_back_with_what_it_had(tmp_path: Path, wandb_server: WandbServer) -> None:
@@ -227,7 +230,7 @@ def test_a_killed_server_comes_back_with_what_it_had(tmp_path: Path, wandb_serve
     wandb_server.restart()
     backend.write(rows("a", 5, 9))
     backend.close(0, 30)
-    assert held(run) == points(backend, rows("a", 0, 9))
+    assert stored(wandb_server, run) == points(backend, rows("a", 0, 9))
 
 
 def test_an_inherited_service_does_not_matter(
