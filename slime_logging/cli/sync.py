@@ -11,6 +11,7 @@ from slime_logging.cli.runs import (
     DirectoryOption,
     OptionOption,
     RunArgument,
+    check_trackers,
     facts_of,
     open_run,
     parse_options,
@@ -68,18 +69,12 @@ def _deliver(
     is_repair: bool,
     timeout_s: float,
 ) -> list[DeliveryResult]:
-    from slime_logging.backends import BACKENDS
     from slime_logging.backends.base import Writer
     from slime_logging.config.redact import safe_exception_text
-    from slime_logging.errors import SettingsError
     from slime_logging.record.delivery import Delivery
     from slime_logging.record.status import run_status
-    from slime_logging.session import require_packages
 
-    unknown = [name for name in trackers if name not in BACKENDS]
-    if unknown:
-        raise SettingsError(f"no tracker {unknown[0]!r}; there are: {', '.join(BACKENDS)}.")
-    require_packages(trackers)
+    check_trackers(trackers)
     directory.claim_delivery()
     facts = facts_of(directory, run, overrides, trackers, is_writing=True)
     redactor = redactor_of(facts.options)
@@ -102,13 +97,13 @@ def _deliver(
         for delivery in deliveries:
             delivery.start()
             delivery.stop(exit_code, timeout_s)
-        _show_progress(deliveries, status.num_rows)
+        _show_progress(deliveries, status.num_rows, timeout_s)
         return [delivery.wait() for delivery in deliveries]
     finally:
         directory.unlock()
 
 
-def _show_progress(deliveries: list[Delivery], num_rows: int) -> None:
+def _show_progress(deliveries: list[Delivery], num_rows: int, timeout_s: float) -> None:
     import time
 
     from rich.console import Console
@@ -123,7 +118,8 @@ def _show_progress(deliveries: list[Delivery], num_rows: int) -> None:
     ]
     with Progress(*columns, console=Console(stderr=True)) as progress:
         tasks = {delivery: progress.add_task(delivery.name, total=num_rows) for delivery in deliveries}
-        while any(delivery.is_running for delivery in deliveries):
+        deadline = time.monotonic() + timeout_s
+        while any(delivery.is_running for delivery in deliveries) and time.monotonic() < deadline:
             for delivery, task in tasks.items():
                 progress.update(task, completed=delivery.progress[0])
             time.sleep(0.1)

@@ -10,6 +10,7 @@ from slime_logging.cli.runs import (
     DirectoryOption,
     OptionOption,
     RunArgument,
+    check_trackers,
     facts_of,
     open_run,
     parse_options,
@@ -38,16 +39,15 @@ def verify(
     different is printed; `slime-logging sync RUN --repair` sends what is missing.
     """
     from slime_logging.record.verify import verify as compare
-    from slime_logging.session import require_packages
 
     verdicts = []
     with told_plainly():
         directory = open_run(run, tracking_dir)
         description = directory.read()
         trackers = tuple(of or description.trackers)
+        check_trackers(trackers)
         said = {"wandb_mode": "online" if online else None, **parse_options(option or [])}
         facts = facts_of(directory, description, said, trackers, is_writing=False)
-        require_packages(trackers)
         for name in trackers:
             verdicts.append(compare(directory, name, facts))
             _print(verdicts[-1])
