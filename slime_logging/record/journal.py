@@ -13,6 +13,7 @@ Policy:
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
@@ -64,7 +65,8 @@ class Journal:
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._on_broken = on_broken
         self._lock = threading.RLock()  # a signal handler may log while its thread is in `append`
-        self._seq = 0
+        self._numbers = itertools.count()
+        self._num_given = 0
         self._pid = os.getpid()
         self._is_broken = False
         self._is_dirty = True
@@ -80,7 +82,7 @@ class Journal:
     @property
     def num_records(self) -> int:
         """How many sequence numbers were given, which is how many lines were acknowledged unless one was interrupted."""
-        return self._seq
+        return self._num_given
 
     @property
     def is_closed(self) -> bool:
@@ -97,18 +99,16 @@ class Journal:
         with self._lock:
             if self._is_broken or self._is_closed.is_set():
                 raise JournalBroken(f"journal {self.path} is closed")
-            seq = self._seq
+            seq = next(self._numbers)  # one step, which no signal can split
+            self._num_given = max(self._num_given, seq + 1)
             data = line(seq)
             if len(data) > MAX_LINE_BYTES:
                 raise ValueError(f"a record of {len(data)} bytes; the most is {MAX_LINE_BYTES}")
-            self._seq = seq + 1  # before the write: interrupted behind it, the number must not be given again
             try:
                 num_written = os.write(self._fd, data)
             except OSError as error:
-                self._seq = seq
                 raise self._broken(error.strerror or str(error)) from error
             if num_written != len(data):
-                self._seq = seq
                 raise self._broken(f"only {num_written} of {len(data)} bytes were written")
         self._is_dirty = True
         return seq
@@ -214,7 +214,9 @@ class JournalReader:
     def _lines(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
         data = os.pread(self._fd, max_bytes, self.offset)
         while data and b"\n" not in data and len(data) < MAX_LINE_BYTES:
-            more = os.pread(self._fd, max(max_bytes, len(data)), self.offset + len(data))  # doubling: linear in the line
+            more = os.pread(
+                self._fd, max(max_bytes, len(data)), self.offset + len(data)
+            )  # doubling: linear in the line
             if not more:
                 return
             data += more

@@ -30,6 +30,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from slime_logging.errors import RunConflictError, RunNotFoundError, SettingsError
@@ -210,15 +211,18 @@ class RunDirectory:
         """
         try:
             with (self.path / RUN_FILE).open("rb") as file:
-                data = orjson.loads(file.read(MAX_RUN_FILE_BYTES))
-            known = {name: data[name] for name in RunFile.__dataclass_fields__}
-            known |= {name: tuple(str(item) for item in known[name]) for name in ("trackers", "roles")}
-            check_run_id(known["run_id"])
+                run = msgspec.json.decode(file.read(MAX_RUN_FILE_BYTES), type=RunFile)
+            if run.schema != SCHEMA:
+                raise ValueError(f"it has schema {run.schema}, and this version understands {SCHEMA}")
+            check_run_id(run.run_id)
         except OSError as error:
             raise RunNotFoundError(f"no run at {self.path}: {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:  # msgspec's own errors are ValueErrors
             raise RunNotFoundError(f"{self.path / RUN_FILE} is not the description of a run: {error}") from error
-        return RunFile(**known)
+        for directory in (self.journals, self.delivery):
+            if directory.is_symlink():
+                raise RunNotFoundError(f"{directory} is a link: a run keeps its files in its own directory.")
+        return run
 
     def write(self, run: RunFile) -> None:
         """Replace `run.json` as a whole; only the primary does."""

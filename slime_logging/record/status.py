@@ -95,7 +95,7 @@ def journal_status(path: Path) -> JournalStatus | None:
             last_s = max(last_s, record["time_s"] if isinstance(record.get("time_s"), (int, float)) else 0.0)
             if record.get("kind") == "finish" and isinstance(record.get("exit_code"), int):
                 exit_code = record["exit_code"]
-            last_seq = record["seq"] if isinstance(record.get("seq"), int) else num_records - 1
+            last_seq = max(last_seq, record["seq"] if isinstance(record.get("seq"), int) else num_records - 1)
         if opening is None:
             return None
         return JournalStatus(

@@ -32,7 +32,9 @@ def assert_equal(directory: Path, tracker: str, **options: object) -> Verdict:
     """The tracker holds every row and key of the journals, once."""
     found = verdict(directory, tracker, **options)
     numbers = (len(found.missing), len(found.doubled), len(found.unknown), found.config)
-    assert numbers == (0, 0, 0, ()), f"{tracker}: missing, doubled, unknown, config: {numbers}; of {found.num_rows} rows"
+    assert numbers == (0, 0, 0, ()), (
+        f"{tracker}: missing, doubled, unknown, config: {numbers}; of {found.num_rows} rows"
+    )
     return found
 
 

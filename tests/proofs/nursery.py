@@ -80,9 +80,7 @@ class Nursery:
     def acknowledged(self) -> set[tuple[int, int]]:
         """(writer's number, row's number) of every acknowledged row."""
         return {
-            (int(path.name), int(line))
-            for path in self.acks.iterdir()
-            for line in path.read_bytes().split(b"\n")[:-1]
+            (int(path.name), int(line)) for path in self.acks.iterdir() for line in path.read_bytes().split(b"\n")[:-1]
         }
 
     def log(self) -> str:

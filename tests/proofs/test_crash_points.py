@@ -35,14 +35,24 @@ def run(tmp_path: Path) -> RunDirectory:
 
 def write_journal(run: RunDirectory, name: str, num_rows: int, delivers: tuple[str, ...] = ()) -> Path:
     opening = Opening(
-        run_id="abc", journal=name, role="actor", is_primary=False, host="h", pid=1, start=1, time_s=0.0, delivers=delivers
+        run_id="abc",
+        journal=name,
+        role="actor",
+        is_primary=False,
+        host="h",
+        pid=1,
+        start=1,
+        time_s=0.0,
+        delivers=delivers,
     )
     journal = Journal(run.journals, name)
     journal.append(encode("open", opening.to_body()))
     journal.append(encode("config", {"time_s": 1.0, "scope": name, "rank": 1, "values": {"lr": 0.5}}))
     for step in range(num_rows):
         metrics = {f"train/metric_{i}": random.random() for i in range(3)}
-        journal.append(encode("row", {"time_s": 1.0 + step, "step_key": "train/step", "step": step, "metrics": metrics}))
+        journal.append(
+            encode("row", {"time_s": 1.0 + step, "step_key": "train/step", "step": step, "metrics": metrics})
+        )
     journal.append(encode("config", {"time_s": 9.0, "scope": name, "rank": 2, "values": {"late": name}}))
     journal.close()
     return journal.path

@@ -80,7 +80,9 @@ def run_job(where: Path, event: str) -> tuple[dict[str, list[int]], list[str]]:
 
 
 def assert_every_row_once(held: dict[str, list[int]]) -> None:
-    assert {role: sorted(steps) for role, steps in held.items()} == dict.fromkeys(("None", "critic"), [*range(NUM_ROWS)])
+    assert {role: sorted(steps) for role, steps in held.items()} == dict.fromkeys(
+        ("None", "critic"), [*range(NUM_ROWS)]
+    )
 
 
 def test_a_disk_that_fills_up_while_running(small_disk, place):
