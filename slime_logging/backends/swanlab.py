@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
@@ -89,11 +89,15 @@ class SwanlabBackend:
         values = ((key, _comparable(value)) for key, value in self._values(row))
         return [(_again(key), _microseconds(row), _step(row), value) for key, value in values]
 
-    def read_points(self, run: RunFacts) -> Iterator[Point]:
-        """Everything in the run's local files; raises WillNeverWork online."""
-        with _reading(run) as client:
-            for key, microseconds, step, value in client.stream("points", log_dir=_place(run), run_id=_id(run)):
-                yield key, microseconds, step, _comparable(value)
+    @property
+    def read_points(self) -> Callable[[RunFacts], Iterator[Point]]:
+        """Everything in the run's local files, as a function of the run, which raises WillNeverWork online.
+
+        A backend that has an online run open has no such attribute: delivery then sends again what is not confirmed.
+        """
+        if self._run is not None and _mode(self._run) == "online":
+            raise AttributeError("read_points")
+        return _read_points
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """The flat view; None as text, since SwanLab makes `{}` of it."""
@@ -139,6 +143,12 @@ class SwanlabBackend:
         if self._client is None or self._run is None:
             raise WillNeverWork("swanlab: not open")
         return self._client
+
+
+def _read_points(run: RunFacts) -> Iterator[Point]:
+    with _reading(run) as client:
+        for key, microseconds, step, value in client.stream("points", log_dir=_place(run), run_id=_id(run)):
+            yield key, microseconds, step, _comparable(value)
 
 
 def _mode(run: RunFacts) -> str:

@@ -202,6 +202,14 @@ def test_online_run_is_continued(server: SwanlabServer, tmp_path: Path) -> None:
     assert [row[:3] for row in server.scalars] == [("train/loss", 4, 0.5), ("train/loss~2", 4, 0.5)]
 
 
+def test_open_online_run_is_not_asked_what_it_holds(server: SwanlabServer, tmp_path: Path) -> None:
+    """Delivery sees that it cannot be read back, and sends again what was not confirmed."""
+    backend = SwanlabBackend()
+    backend.open(online(tmp_path), WRITER)
+    assert not hasattr(backend, "read_points")
+    backend.close(0, 30.0)
+
+
 def test_infinity_is_the_largest_number(server: SwanlabServer, tmp_path: Path) -> None:
     """SwanLab makes NaN of it on the way to its server."""
     backend = SwanlabBackend()
