@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from slime_logging.backends.base import Json, RunConfig
+from slime_logging.config.safe_text import escape_terminal
 
 _LOGGER = logging.getLogger("slime_logging")
 
@@ -43,7 +44,7 @@ class Notices:
         """Warn with `message`, unless something was said about `topic` before."""
         if self._has_begun and topic not in self._said:
             self._said.add(topic)
-            _LOGGER.warning("%s: %s", self._backend, message)
+            _LOGGER.warning("%s: %s", self._backend, escape_terminal(message))
 
 
 def canonical(value: Json) -> str:

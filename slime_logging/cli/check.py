@@ -43,7 +43,7 @@ def check(
     base, unknown = _base(path, flags or [], args_json)
     roles = tuple(dict.fromkeys((*ROLES, *(role or ()))))
     found, problems = check_role_file(base, path, _parser(parser), roles)
-    problems = tuple(_without_secrets(problem, base) for problem in problems)
+    problems = _without_secrets(problems, base)
     if as_json:
         _print_json(path, base, found, problems, unknown)
     else:
@@ -51,16 +51,18 @@ def check(
     raise typer.Exit(0 if found is not None else 1)
 
 
-def _without_secrets(problem: Problem, base: Namespace) -> Problem:
-    """A mistake without the secrets that this process knows by value."""
+def _without_secrets(problems: tuple[Problem, ...], base: Namespace) -> tuple[Problem, ...]:
+    """The mistakes without the secrets that this process knows by value."""
     import os
     import sys
     from dataclasses import replace
 
     from slime_logging.config.redact import Redactor
 
+    if not problems:
+        return ()
     safe = Redactor.of(base, os.environ, argv=sys.argv).message
-    return replace(problem, text=safe(problem.text), reason=safe(problem.reason), fix=safe(problem.fix))
+    return tuple(replace(one, text=safe(one.text), reason=safe(one.reason), fix=safe(one.fix)) for one in problems)
 
 
 def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespace, list[str]]:

@@ -75,8 +75,8 @@ def _deliver(
     from slime_logging.record.status import run_status
 
     check_trackers(trackers)
-    directory.claim_delivery()
     facts = facts_of(directory, run, overrides, trackers, is_writing=True)
+    directory.claim_delivery()
     redactor = redactor_of(facts.options)
     status = run_status(directory)
     exit_codes = [j.exit_code for j in status.journals if j.opening.is_primary and j.opening.start == run.num_starts]
