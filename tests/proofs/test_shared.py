@@ -100,3 +100,23 @@ def test_rows_that_the_server_lost_are_found_and_mended(nursery, wandb_server): 
     sync(directory, "--repair", "-o", f"wandb_key={wandb_server.key}", "-o", f"wandb_host={wandb_server.url}")
     assert_equal(directory, "wandb", **wandb_server.options)
     assert RunDirectory(directory).read().is_shared
+
+
+def test_clients_that_outlive_their_primary_deliver_on_beside_the_next(nursery, wandb_server):  # noqa: F811
+    """The next primary leaves their journals to them while they live, and takes over those of one that was killed."""
+    wandb_server.behave(config="replace")
+    args = job_args(nursery, wandb_server)
+    directory = nursery.place / "tracking" / "job"
+    nursery.start(0, args, primary=True)
+    wait_for(directory)
+    for number, role in ((1, "critic"), (2, "actor")):
+        nursery.start(number, {**args, "tracking_run_dir": str(directory)}, role=role, wants_client=True)
+    while len(wandb_server.rows("job")) < 100:
+        time.sleep(0.1)
+    nursery.kill(0)
+    nursery.kill(2)
+    nursery.start(3, args, primary=True)
+    nursery.finish_all()
+    sync(directory, "-o", f"wandb_key={wandb_server.key}", "-o", f"wandb_host={wandb_server.url}")
+    assert_acknowledged_once(directory, nursery.acknowledged())
+    assert_equal(directory, "wandb", **wandb_server.options)
