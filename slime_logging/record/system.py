@@ -69,9 +69,10 @@ class SystemSampler:
         self._thread.join(timeout=5)
 
     def abandon(self) -> None:
-        """In a forked child: let go of the inherited lock."""
+        """In a forked child: let go of the inherited lock. May be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
+            self._fd = -1
 
     def _run(self) -> None:
         try:
