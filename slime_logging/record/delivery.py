@@ -2,14 +2,15 @@
 
 Policy:
 
-- Rows are taken from the journals in batches and handed to the backend; what the backend cannot take now is tried again with a
-  growing pause, what it will never take is set aside with the reason, one row at a time.
-- What a client with a queue of its own was given counts as nothing until a `close` that returned: when such a client breaks,
-  everything since the last confirmation is looked up and, where it is not there, sent again.
-- Nothing raised by a backend leaves the thread. A tracker that is down or slow holds up neither training nor another tracker.
-- After a delivery that ended without closing (a crash), the tracker is asked what it holds before anything is sent again; the same is
-  done after a hand-over of which it is not known how far it came. So no row is lost, and none is doubled where the tracker can be
-  read back.
+- Rows are taken from the journals in batches and handed to the backend; what the backend cannot take now is tried again
+  with a growing pause, what it will never take is set aside with the reason, one row at a time.
+- What a client with a queue of its own was given counts as nothing until a `close` that returned: when such a client
+  breaks, everything since the last confirmation is looked up and, where it is not there, sent again.
+- Nothing raised by a backend leaves the thread. A tracker that is down or slow holds up neither training nor another
+  tracker.
+- After a delivery that ended without closing (a crash), the tracker is asked what it holds before anything is sent
+  again; the same is done after a hand-over of which it is not known how far it came. So no row is lost, and none is
+  doubled where the tracker can be read back.
 """
 
 from __future__ import annotations
@@ -50,10 +51,13 @@ NUM_REFUSALS_IN_A_ROW = 20
 GRACE_S = 5.0
 
 ORPHAN_S = 1.0
-"""How long the process of a killed delivery's client may outlive it and go on writing (W&B's looks every 0.25 s); then it is looked."""
+"""How long the process of a killed delivery's client may outlive it and go on writing (W&B's looks every 0.25 s); then
+it is looked.
+"""
 
 MAX_DIRECT_ROWS = 20_000
-"""Rows that no journal could take and that wait in memory: about 100 MB of rows of 30 floats. Beyond it the oldest go."""
+"""Rows that no journal could take and that wait in memory: about 100 MB of rows of 30 floats. Beyond it the oldest go.
+"""
 
 BATCH_ROWS = 1_000
 
@@ -63,7 +67,8 @@ NOTHING = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryResult:
-    """How a delivery ended. `num_left` counts rows that the tracker has not confirmed, as far as this process can see."""
+    """How a delivery ended. `num_left` counts rows that the tracker has not confirmed, as far as this process can see.
+    """
 
     backend: str
     state: str
@@ -86,8 +91,8 @@ class Delivery:
         directory: the run's.
         facts: what the backend needs to know of the run.
         writer: which process this is.
-        only: the process whose journals to deliver, by its main journal's name, or `NOTHING`; None delivers all of the run but those
-            that a living process delivers itself.
+        only: the process whose journals to deliver, by its main journal's name, or `NOTHING`; None delivers all of the
+            run but those that a living process delivers itself.
         start: which start of the run this is.
         is_repair: trust no cursor; send whatever the tracker does not hold.
         safe_text: makes a foreign exception's text fit to be written down.
@@ -135,7 +140,7 @@ class Delivery:
         self._stop = threading.Event()
         self._deadline = float("inf")
         self._exit_code: int | None = None
-        self._saved_at = 0.0
+        self._saved_at = self._config_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"slime-logging-{backend}", daemon=True)
 
     def start(self) -> None:
@@ -164,7 +169,9 @@ class Delivery:
         return self._thread.is_alive()
 
     def stop(self, exit_code: int | None, timeout_s: float) -> None:
-        """Ask the delivery to hand over what is there now and to close the tracker, within `timeout_s`; returns at once."""
+        """Ask the delivery to hand over what is there now and to close the tracker, within `timeout_s`; returns at
+        once.
+        """
         self._exit_code = exit_code
         self._deadline = time.monotonic() + timeout_s
         self._stop.set()
@@ -253,12 +260,14 @@ class Delivery:
         self._set_config()
         while self._take():
             self._write_pending()
-            self._set_config()
+            if time.monotonic() - self._config_at >= CURSOR_INTERVAL_S:  # each costs as much as all journals together
+                self._set_config()
             self._save_cursor()
             if is_last and self._feed.is_at_mark() and not self._direct:
                 break
             if time.monotonic() > self._deadline:
                 raise TryAgain("the time for finishing ran out")
+        self._set_config()
         self._held.forget()
         self._is_careful = False
 
@@ -268,7 +277,9 @@ class Delivery:
         self._may_have_orphans = False
 
     def _end(self) -> None:
-        """Hand the rest over and close; a close that is not confirmed is tried again with a new client while there is time."""
+        """Hand the rest over and close; a close that is not confirmed is tried again with a new client while there is
+        time.
+        """
         self._pass_on(is_last=True)
         try:
             self._backend.close(self._exit_code, max(1.0, self._deadline - time.monotonic()))
@@ -288,6 +299,7 @@ class Delivery:
         return self._pending is not None
 
     def _set_config(self) -> None:
+        self._config_at = time.monotonic()
         if self._feed.has_new_config:
             config = self._feed.config(self._facts.roles)
             try:
@@ -332,7 +344,9 @@ class Delivery:
         return {}
 
     def _doubt(self) -> None:
-        """After a hand-over that broke off: what the tracker holds is not known, and a client with a queue may have lost it."""
+        """After a hand-over that broke off: what the tracker holds is not known, and a client with a queue may have
+        lost it.
+        """
         self._must_look = True
         if self._backend.is_durable:
             return
