@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from slime_logging.backends.base import Json, RunConfig
 from slime_logging.config.redact import Redactor
-from slime_logging.config.roles import RoleSet, parse_role_file
+from slime_logging.config.roles import Override, RoleSet, parse_role_file
 from slime_logging.config.serialize import arguments_to_json, to_json
 
 UNPREFIXED_ROLES = ("actor",)
@@ -80,15 +80,18 @@ def own_values(args: object, redactor: Redactor) -> dict[str, Json]:
 
 
 def override_values(role_set: RoleSet, role: str, redactor: Redactor) -> dict[str, Json]:
-    """`overrides/<role>/<key>` = base and role's value, for every key that an override, a rule or a derivation
-    changed.
+    """`overrides/<role>/<key>`: what the role file, a rule or a derivation decided for the role, and from which base.
+
+    `source` is that of `roles.Override`; `asked` is there where the role file wanted something else.
     """
-    changed = {
-        override.key: {"base": to_json(override.base), "value": to_json(override.value), "source": override.source}
-        for override in role_set.overrides.get(role, ())
-    }
+    changed = {override.key: _as_json(override) for override in role_set.overrides.get(role, ())}
     hidden = redactor.config(to_json_mapping(changed))
     return {f"overrides/{role}/{key}": value for key, value in hidden.items()}
+
+
+def _as_json(override: Override) -> dict[str, Json]:
+    said = {"base": to_json(override.base), "value": to_json(override.value), "source": override.source}
+    return said if override.asked is None else said | {"asked": to_json(override.asked)}
 
 
 def to_json_mapping(values: Mapping[str, object]) -> dict[str, Json]:
