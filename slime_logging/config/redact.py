@@ -130,7 +130,7 @@ class Redactor:
         for _ in range(_PASSES):
             num_known = len(self._known)
             out = self._mapping(values, Verdict.SHOWN, "", is_row=False)
-            if len(self._known) == num_known:
+            if len(self._known) == num_known or self._is_learning:
                 break
         return out
 
@@ -140,6 +140,8 @@ class Redactor:
 
     def key(self, name: str) -> str:
         """A key or metric name without secrets in it; remembered, so that asking again costs a lookup."""
+        if self._is_learning:
+            return self.text(name)
         known = self._keys.get(name)
         if known is None:
             known = self.text(name)
@@ -168,7 +170,8 @@ class Redactor:
         return "".join(f"{self._without_tail(head)}…" for head in cut) + rest
 
     def _text_once(self, s: str) -> str:
-        s = self._known.replace(s, self._shown)
+        if not self._is_learning:
+            s = self._known.replace(s, self._shown)
         if not self._hint.search(s.lower()):
             return s
         if "\\u00" in s and s.lstrip()[:1] in ("{", "["):
@@ -215,7 +218,8 @@ class Redactor:
 
     def _own_name(self, name: str) -> str:
         """What a mark calls a value: the last part of its name, itself without secrets."""
-        return self._known.replace(secret_names.leaf(name), lambda _: "secret")
+        leaf = secret_names.leaf(name)
+        return leaf if self._is_learning else self._known.replace(leaf, lambda _: "secret")
 
     def _shown(self, name: str) -> str:
         shown = marks.mark(self._own_name(name))
@@ -329,13 +333,13 @@ class Redactor:
 
     @contextmanager
     def _learning(self) -> Iterator[None]:
-        """While it lasts, what is hidden is not counted as hidden: nothing of it is shown to anyone."""
+        """While it lasts, texts are looked through for secrets only: nothing of the result is shown to anyone, so what
+        is known already need not be replaced in it, nor counted as hidden."""
         self._is_learning = True
         try:
             yield
         finally:
             self._is_learning = False
-            self._keys = {name: shown for name, shown in self._keys.items() if name == shown}
 
 
 def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:

@@ -101,17 +101,23 @@ class FormRules:
     """
 
     def __init__(self, own: Iterable[Form] = ()) -> None:
-        self._forms = [(form, re.compile(form.pattern)) for form in (*FORMS, *own)]
-        hints = sorted({form.hint for form, _ in self._forms}, key=len)
+        self._forms = (*FORMS, *own)
+        self._patterns: dict[str, re.Pattern[str]] = {}  # compiled when a text first has its hint: all take 5 ms
+        hints = sorted({form.hint for form in self._forms}, key=len)
         self.hint = "" if hints[0] == "" else "|".join(sorted({_QUICKER.get(hint, re.escape(hint)) for hint in hints}))
 
     def hide(self, text: str, found: Callable[[str, str], str]) -> str:
         """The text with every secret of a known shape replaced by `found(label, secret)`; marks are left alone."""
         lower = text.lower()
-        for form, pattern in self._forms:
+        for form in self._forms:
             if form.hint in lower:
-                text = _replaced(text, form, pattern, found)
+                text = _replaced(text, form, self._pattern(form), found)
         return text
+
+    def _pattern(self, form: Form) -> re.Pattern[str]:
+        if form.pattern not in self._patterns:
+            self._patterns[form.pattern] = re.compile(form.pattern)
+        return self._patterns[form.pattern]
 
 
 def _replaced(text: str, form: Form, pattern: re.Pattern[str], found: Callable[[str, str], str]) -> str:
