@@ -1,15 +1,16 @@
 """How far a delivery has come: one small file per tracker and delivering process, replaced as a whole.
 
-Policy: `confirmed` is what the tracker certainly holds, `handed` what its client was given. They differ for clients with a queue
-of their own, and after a crash only `confirmed` counts: what lies between is looked up in the tracker before it is sent again.
-A cursor that was not closed says that such a look is needed, until a later one that absorbed it was closed. The cursor of a process
-that delivers its own journals speaks for these alone, and is absorbed only by one that takes them over.
+Policy: `confirmed` is what the tracker certainly holds, `handed` what its client was given. They differ for clients
+with a queue of their own, and after a crash only `confirmed` counts: what lies between is looked up in the tracker
+before it is sent again. A cursor that was not closed says that such a look is needed, until a later one that absorbed
+it was closed. The cursor of a process that delivers its own journals speaks for these alone, and is absorbed only by
+one that takes them over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import msgspec
 import orjson
@@ -21,7 +22,9 @@ MAX_CURSOR_BYTES = 64 * 2**20
 
 @dataclass
 class Place:
-    """Where one journal stands: byte offsets behind the last record, and how many rows before each were taken, and how many set aside."""
+    """Where one journal stands: byte offsets behind the last record, and how many rows before each were taken, and how
+    many set aside.
+    """
 
     confirmed: int = 0
     handed: int = 0
@@ -35,8 +38,8 @@ class Place:
 class Cursor:
     """The state of one delivery to one destination (see `backends.destination`).
 
-    `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why. `only` names the process whose own journals
-    it delivers, "" where it delivers all of the run.
+    `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why. `only` names the process
+    whose own journals it delivers, "" where it delivers all of the run.
     """
 
     backend: str
@@ -60,7 +63,9 @@ class Cursor:
         return sum(place.num_aside for place in list(self.places.values()))
 
     def hand(self, journal: str, offset: int, num_rows: int, num_aside: int, *, is_confirmed: bool) -> None:
-        """Note that of what lies before `offset`, `num_rows` rows more than before are with the client, and so many more set aside."""
+        """Note that of what lies before `offset`, `num_rows` rows more than before are with the client, and so many
+        more set aside.
+        """
         place = self.place(journal)
         place.handed, place.num_handed, place.num_aside = (
             offset,
@@ -83,11 +88,13 @@ class Cursor:
     def save(self, directory: RunDirectory) -> None:
         """Replace the cursor's file."""
         self.updated_s = now_s()
-        write_whole(directory.delivery / f"{self.destination}@{self.label}.json", orjson.dumps(asdict(self)))
+        write_whole(directory.delivery / f"{self.destination}@{self.label}.json", orjson.dumps(self))
 
 
 def read_cursors(directory: RunDirectory, destination: str | None = None) -> list[Cursor]:
-    """Every cursor of a destination (None: of all) that can be read, in the order of their last change; in all `MAX_CURSOR_BYTES` at most."""
+    """Every cursor of a destination (None: of all) that can be read, in the order of their last change; in all
+    `MAX_CURSOR_BYTES` at most.
+    """
     cursors = []
     num_bytes = 0
     for path in sorted(directory.delivery.glob("*@*.json")):
