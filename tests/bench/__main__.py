@@ -28,7 +28,7 @@ INTRODUCTION = """# Benchmarks
 
 Written by `make bench`, which measures all of it anew on your machine: one run, ours and the others' side by side, in
 rounds of turns. Times are medians unless the row says otherwise; a ratio is ours divided by theirs, the median over the
-rounds (for a 99th percentile, and for rows a second: over all calls). What each row does is told at the top of
+rounds (for a 99th percentile: that of all calls). What each row does is told at the top of
 `tests/bench/bench_<name>.py`.
 """
 
