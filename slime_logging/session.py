@@ -1,12 +1,13 @@
 """One process's part in a run: what it records, and what it delivers itself.
 
-Policy: starting is strict (a mistake in flags or role file raises before anything is made), the rest is quiet. Which process delivers
-what is decided here, once:
+Policy: starting is strict (a mistake in flags or role file raises before anything is made), the rest is quiet. Which
+process delivers what is decided here, once:
 
 - the primary delivers every journal that it sees and whose process does not deliver it itself;
 - a process that sees the primary's run directory leaves delivery to it, unless it asked for a client of its own (policy
   `shared`, or `init_wandb_secondary`) and W&B is online;
-- a process that does not see it keeps its journal in a directory of its own and delivers that one itself, in shared mode.
+- a process that does not see it keeps its journal in a directory of its own and delivers that one itself, in shared
+  mode.
 """
 
 from __future__ import annotations
@@ -136,7 +137,9 @@ class Session:
         )
 
     def hand_directly(self, row: Row) -> None:
-        """Deliver a row that the journal could not take; a process that left delivery to the primary now begins its own."""
+        """Deliver a row that the journal could not take; a process that left delivery to the primary now begins its
+        own.
+        """
         with self._direct_lock:
             if not self.deliveries and not self.is_finished:
                 run = _run_file(self.directory.path.name, self.settings, run_roles(self.args), self.redactor)

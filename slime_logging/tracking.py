@@ -1,8 +1,10 @@
-"""The calls that a training job makes: `init_tracking`, `log`, `log_config`, `finish_tracking`, and slime's two for W&B.
+"""The calls that a training job makes: `init_tracking`, `log`, `log_config`, `finish_tracking`, and slime's two for
+W&B.
 
-Policy: strict at the start (a mistake in flags or the role file raises there), quiet in the loop (a tracker that is down, slow or wrong
-costs the caller nothing), bounded at the end. A process that never joined, or whose tracking is off, may call everything: nothing
-happens. With no tracker switched on and no `--tracking-dir`, nothing is imported and nothing is written.
+Policy: strict at the start (a mistake in flags or the role file raises there), quiet in the loop (a tracker that is
+down, slow or wrong costs the caller nothing), bounded at the end. A process that never joined, or whose tracking is
+off, may call everything: nothing happens. With no tracker switched on and no `--tracking-dir`, nothing is imported and
+nothing is written.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ _swallowed: set[str] = set()
 def init_tracking(args: Namespace, primary: bool = True, role: str | None = None, **ignored: Any) -> None:
     """Make the job's run (primary), or join it (everyone else) with the configuration of a role.
 
-    The primary logs the global arguments and, with `use_critic`, the critic's under `critic/`, and writes `wandb_run_id` and
-    `tracking_run_dir` into `args`: pickle these arguments into the other processes. They call this with `primary=False`. Calling it
-    again in a process that has joined already changes nothing.
+    The primary logs the global arguments and, with `use_critic`, the critic's under `critic/`, and writes
+    `wandb_run_id` and `tracking_run_dir` into `args`: pickle these arguments into the other processes. They call this
+    with `primary=False`. Calling it again in a process that has joined already changes nothing.
 
     Args:
         args: the arguments of the job (primary) or of the role, as parsed by slime or Megatron; only the two attributes
@@ -63,7 +65,8 @@ def init_tracking(args: Namespace, primary: bool = True, role: str | None = None
 
 
 def init_wandb_primary(args: Namespace) -> None:
-    """Make the job's run with W&B as its only tracker; without `use_wandb`, set `args.wandb_run_id = None` and do nothing.
+    """Make the job's run with W&B as its only tracker; without `use_wandb`, set `args.wandb_run_id = None` and do
+    nothing.
 
     Raises as `init_tracking`.
     """
@@ -75,9 +78,11 @@ def init_wandb_primary(args: Namespace) -> None:
 
 
 def init_wandb_secondary(args: Namespace, role: str | None = None) -> None:
-    """Join the run in `args.wandb_run_id` with a W&B client of this process's own, in shared mode, and the role's configuration.
+    """Join the run in `args.wandb_run_id` with a W&B client of this process's own, in shared mode, and the role's
+    configuration.
 
-    Without a run id, or with W&B off, nothing happens. Offline there is no shared mode: the primary delivers for this process too.
+    Without a run id, or with W&B off, nothing happens. Offline there is no shared mode: the primary delivers for this
+    process too.
 
     Args:
         args: the role's own arguments.
@@ -93,8 +98,9 @@ def init_wandb_secondary(args: Namespace, role: str | None = None) -> None:
 def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
     """Log one row of metrics at the step `metrics[step_key]`.
 
-    When this returns, the row is with the operating system and survives the death of the process; every tracker gets it later.
-    It takes some 10 microseconds for 30 numbers. One-element tensors and numpy scalars become numbers, the rest what is nearest.
+    When this returns, the row is with the operating system and survives the death of the process; every tracker gets it
+    later. It takes some 10 microseconds for 30 numbers. One-element tensors and numpy scalars become numbers, the rest
+    what is nearest.
 
     Args:
         args: the arguments that this process joined with, or any others.
@@ -133,8 +139,8 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
 def finish_tracking(args: object, exit_code: int = 0) -> None:
     """End this process's part of the run; in the primary, end the run.
 
-    Waits up to `--tracking-finish-timeout` seconds for the trackers. What could not be delivered stays in the journals, and the
-    command that delivers it is printed. May be called more than once; never raises.
+    Waits up to `--tracking-finish-timeout` seconds for the trackers. What could not be delivered stays in the journals,
+    and the command that delivers it is printed. May be called more than once; never raises.
 
     Args:
         args: the arguments that this process joined with.
@@ -217,7 +223,8 @@ def _enter(session: Session) -> None:
 
 
 def _joined(args: Namespace, role: str | None, run_id: str) -> bool:
-    """Whether this process takes part in the run in this role already; slime joins again each time it wakes a trainer."""
+    """Whether this process takes part in the run in this role already; slime joins again each time it wakes a trainer.
+    """
     for session in _sessions:
         if session.role == role and not session.is_primary and session.recorder.opening.run_id == run_id:
             session.args = args
@@ -282,7 +289,7 @@ def _code_of(stop: SystemExit) -> int:
     return stop.code if isinstance(stop.code, int) else 1
 
 
-# -- the process's own life: exit, signals, forks -----------------------------------------------------------------------
+# -- the process's own life: exit, signals, forks -----------------------------------------------------------------
 
 
 def _finish_at_exit() -> None:
@@ -293,7 +300,9 @@ def _finish_at_exit() -> None:
 
 
 def _be_first_at_exit() -> None:
-    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened, would close it under us."""
+    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened, would close it under
+    us.
+    """
     atexit.unregister(_finish_at_exit)
     atexit.register(_finish_at_exit)
 

@@ -1,8 +1,9 @@
 """What a delivery reads: the journals of the run, all of them or one, from its cursor on, new ones included.
 
-Policy: the order within a journal is kept; journals take turns, so that a long one does not hold up the others. Configuration
-records are folded whatever the cursor says, and from all journals that can be seen, also those whose rows another process delivers: a
-tracker is always given the whole configuration, because on some the last writer's view is the one that stays.
+Policy: the order within a journal is kept; journals take turns, so that a long one does not hold up the others.
+Configuration records are folded whatever the cursor says, and from all journals that can be seen, also those whose rows
+another process delivers: a tracker is always given the whole configuration, because on some the last writer's view is
+the one that stays.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ BATCH_BYTES = 256 * 1024
 """About how much of one journal is taken at a turn: some 300 rows of 30 floats."""
 
 BATCH_ROWS = 1_000
-"""From how many rows on a batch takes in no further journal, so that memory does not grow with the number of journals."""
+"""From how many rows on a batch takes in no further journal, so that memory does not grow with the number of journals.
+"""
 
 TAKE_OVER_INTERVAL_S = 2.0
 """How often it is asked whether the processes that deliver for themselves still live."""
@@ -31,7 +33,9 @@ TAKE_OVER_INTERVAL_S = 2.0
 
 @dataclass
 class Batch:
-    """What was read at one turn: rows in order, and the offset behind the last record of each journal with its number of rows."""
+    """What was read at one turn: rows in order, and the offset behind the last record of each journal with its number
+    of rows.
+    """
 
     rows: list[Row] = field(default_factory=list)
     ends: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -53,7 +57,8 @@ class Feed:
 
     Args:
         directory: the run's.
-        reads_rows: whether a journal's rows are to be read, by its opening line; one that is not may become one that is.
+        reads_rows: whether a journal's rows are to be read, by its opening line; one that is not may become one that
+            is.
         begin: where to start in a journal whose rows are read, by its opening line; called when it is taken on.
         has_all_config: False reads the configuration of the others only when they are found and at `mark_end`.
     """
@@ -78,7 +83,9 @@ class Feed:
         self.num_damaged = 0
 
     def discover(self, *, is_last: bool = False) -> None:
-        """Take in the journals that came since the last call, and those whose processes no longer deliver for themselves."""
+        """Take in the journals that came since the last call, and those whose processes no longer deliver for
+        themselves.
+        """
         for path in self._directory.journal_paths():
             if path not in self._sources:
                 self._admit(path)
@@ -103,7 +110,9 @@ class Feed:
         return batch
 
     def mark_end(self) -> None:
-        """Remember where the journals end now, so that processes which go on writing do not keep a last pass from ending."""
+        """Remember where the journals end now, so that processes which go on writing do not keep a last pass from
+        ending.
+        """
         for source in self._all():
             source.mark = source.reader.offset + source.reader.num_bytes_left()
             if not source.has_rows:
@@ -223,7 +232,9 @@ def read_opening(path: Path) -> Opening | None:
 
 
 def count_rows(path: Path) -> int:
-    """The number of complete metrics rows in a journal; 0 when it cannot be read. Memory is bounded whatever the file holds."""
+    """The number of complete metrics rows in a journal; 0 when it cannot be read. Memory is bounded whatever the file
+    holds.
+    """
     mark = b"\n" + ROW_PREFIX
     num_rows, position, tail = 0, 0, b""
     last_row = last_newline = -1

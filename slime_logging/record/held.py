@@ -1,7 +1,8 @@
-"""What a tracker holds already, so that nothing is sent twice after a hand-over of which it is not known how far it came.
+"""What a tracker holds already, so that nothing is sent twice after a hand-over of which it is not known how far it
+came.
 
-Policy: counted, not only looked up. A tracker without row ids (TensorBoard, MLflow) may hold two rows that look the same; each one held
-answers for one row only, and those that the cursor has confirmed are answered for already.
+Policy: counted, not only looked up. A tracker without row ids (TensorBoard, MLflow) may hold two rows that look the
+same; each one held answers for one row only, and those that the cursor has confirmed are answered for already.
 """
 
 from __future__ import annotations

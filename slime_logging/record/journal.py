@@ -2,13 +2,14 @@
 
 Policy:
 
-- `append` returns once the line is with the operating system: it survives `kill -9`. A background thread brings it to the disk
-  (`fdatasync`) within about a second; only a power cut in between can take it.
-- A file is opened once for writing, by the process that created it, and never again: no repair in place, no second writer, no
-  forked child. Names are unique across hosts, pids, restarts and forks.
-- A line is written by one `write`. A short write ends the journal: what follows it could not be told from its torn half. So does the
-  loss of the file itself (deleted, its directory removed), which is noticed within a second.
-- `append` may be interrupted anywhere by a signal handler that raises, or that appends itself: a number is never given twice.
+- `append` returns once the line is with the operating system: it survives `kill -9`. A background thread brings it to
+  the disk (`fdatasync`) within about a second; only a power cut in between can take it.
+- A file is opened once for writing, by the process that created it, and never again: no repair in place, no second
+  writer, no forked child. Names are unique across hosts, pids, restarts and forks.
+- A line is written by one `write`. A short write ends the journal: what follows it could not be told from its torn
+  half. So does the loss of the file itself (deleted, its directory removed), which is noticed within a second.
+- `append` may be interrupted anywhere by a signal handler that raises, or that appends itself: a number is never given
+  twice.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class Journal:
 
     @property
     def num_records(self) -> int:
-        """How many sequence numbers were given, which is how many lines were acknowledged unless one was interrupted."""
+        """How many sequence numbers were given, which is how many lines were acknowledged unless one was interrupted.
+        """
         return self._num_given
 
     @property
@@ -133,7 +135,9 @@ class Journal:
         self._syncer.join(timeout=10)
 
     def abandon(self) -> None:
-        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's file. May be called twice."""
+        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's file. May be called
+        twice.
+        """
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -166,8 +170,9 @@ class Journal:
 class JournalReader:
     """The reading end of a journal: complete lines from a byte offset on, while it may still grow.
 
-    Torn or damaged lines are never returned; `num_damaged` counts the complete lines that do not parse. Memory is bounded by
-    `MAX_LINE_BYTES` whatever the file holds. The file stays open, so that one deleted while it is read is still read to its end.
+    Torn or damaged lines are never returned; `num_damaged` counts the complete lines that do not parse. Memory is
+    bounded by `MAX_LINE_BYTES` whatever the file holds. The file stays open, so that one deleted while it is read is
+    still read to its end.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:

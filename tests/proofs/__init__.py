@@ -1,1 +1,1 @@
-"""Proofs that nothing is lost and nothing doubled: whole jobs of real processes, killed and obstructed, then read back."""
+"""Nothing is lost and nothing doubled: whole jobs of real processes, killed and obstructed, and then read back."""

@@ -1,7 +1,7 @@
 """A tracker that is a file, and dies at a chosen step: for deliveries that are killed between any two of their steps.
 
-Every step of a delivery that can be seen from outside is counted: each call of the tracker, before and behind it, and each file of the
-run's directory that is opened or renamed. At step `DIE_AT` the process is gone, as by `kill -9`.
+Every step of a delivery that can be seen from outside is counted: each call of the tracker, before and behind it, and
+each file of the run's directory that is opened or renamed. At step `DIE_AT` the process is gone, as by `kill -9`.
 """
 
 from __future__ import annotations

@@ -24,8 +24,12 @@ def main() -> None:
     server = WandbServer(place / "server").start()
     nursery = Nursery(place)
     args = {
-        **{"use_wandb": True, "tracking_dir": str(place / "tracking"), "wandb_run_id": "job"},
-        **{"tracking_system_metrics": "off", "tracking_writer": "single", **server.options},
+        "use_wandb": True,
+        "tracking_dir": str(place / "tracking"),
+        "wandb_run_id": "job",
+        "tracking_system_metrics": "off",
+        "tracking_writer": "single",
+        **server.options,
     }
     nursery.start(0, args, primary=True, is_timed=True, pause_s=0.001)
     while not server.rows("job"):
@@ -59,9 +63,8 @@ def main() -> None:
         costs = sorted(cost for begun, cost in times if any(start <= begun < end for start, end in of_phase))
         p99 = costs[int(len(costs) * 0.99)]
         healthy = healthy or p99
-        print(
-            f"{name:20} {len(costs):7,} calls  median {statistics.median(costs):6.1f} us  p99 {p99:7.1f} us  {p99 / healthy:4.2f}x"
-        )
+        figures = f"median {statistics.median(costs):6.1f} us  p99 {p99:7.1f} us  {p99 / healthy:4.2f}x"
+        print(f"{name:20} {len(costs):7,} calls  {figures}")
     nursery.close()
     server.kill()
 

@@ -1,7 +1,8 @@
 """Starts writers fast: a process that has imported everything, and forks a writer for each line on its input.
 
-A writer joins the run and logs rows for ever; the number of each row goes into a file of its own when `log` has returned:
-these are the acknowledged rows. It ends well when a file named `stop` appears, and badly whenever a test kills it.
+A writer joins the run and logs rows for ever; the number of each row goes into a file of its own when `log` has
+returned: these are the acknowledged rows. It ends well when a file named `stop` appears, and badly whenever a test
+kills it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Nursery:
         )
 
     def start(self, number: int, args: dict[str, Any], **options: Any) -> None:
-        """Fork a writer: `primary`, `role`, `pause_s` (between rows), `num_rows` (None: for ever), `wants_client`, `is_timed`."""
+        """Fork a writer; the options are those of `write`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"number": number, "args": args, **options}) + "\n")
@@ -109,10 +110,10 @@ class Nursery:
 
 def main() -> None:
     """Fork a writer for each line."""
-    import slime_logging.tracking
-    from slime_logging.backends import tensorboard, trackio, wandb  # noqa: F401 - what writers need is loaded once
     from tensorboard.plugins.hparams import summary_v2  # noqa: F401
     from tensorboard.summary.writer import record_writer  # noqa: F401
+
+    from slime_logging.backends import tensorboard, trackio, wandb  # noqa: F401 - what writers need is loaded once
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while line := sys.stdin.readline():
@@ -144,7 +145,9 @@ def write(
 ) -> None:
     """Join and log rows until told to stop.
 
-    With `is_timed`, `times` gets when each `log` began and how long it took, and `sockets` every network call of this process.
+    `pause_s` is the mean pause between rows; `num_rows` None means until told to stop; with `wants_client` a secondary
+    opens its own W&B client. With `is_timed`, the file `times` gets when each `log` ended and how many microseconds it
+    took, and `sockets` every network call of this process.
     """
     import slime_logging as sl
 

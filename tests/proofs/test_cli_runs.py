@@ -1,4 +1,4 @@
-"""`show`, `sync` and `verify` on runs of real jobs: what they print, how they end, and that they can be repeated and interrupted."""
+"""`show`, `sync` and `verify` on runs of real jobs: what they print, how they end, and that they can be repeated."""
 
 from __future__ import annotations
 
@@ -120,16 +120,19 @@ def test_hostile_files_cost_bounded_memory(tmp_path, command):
     run = RunDirectory(tmp_path / "job")
     run.create()
     description = {
-        **{"run_id": "job", "project": "p", "name": "n", "group": None, "created_s": 1.0, "num_starts": 1},
-        **{
-            "is_shared": False,
-            "trackers": ["memory"],
-            "roles": ["actor"],
-            "axes": {},
-            "schema": 1,
-            "host": "h",
-            "options": {},
-        },
+        "run_id": "job",
+        "project": "p",
+        "name": "n",
+        "group": None,
+        "created_s": 1.0,
+        "num_starts": 1,
+        "is_shared": False,
+        "trackers": ["memory"],
+        "roles": ["actor"],
+        "axes": {},
+        "schema": 1,
+        "host": "h",
+        "options": {},
     }
     (run.path / "run.json").write_text(json.dumps(description))
     for name, size in (("endless", 512 * 2**20), ("long", 60 * 2**20)):

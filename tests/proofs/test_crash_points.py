@@ -1,4 +1,4 @@
-"""A delivery killed between any two of its steps, and a journal cut at any byte: never a row lost, never one doubled."""
+"""A delivery killed between any two of its steps, a journal cut at any byte: never a row lost, never one doubled."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def deliver_until(run: RunDirectory, die_at: int, label: str) -> int:
 
 @pytest.mark.parametrize("has_queue", [False, True], ids=["durable", "queue"])
 def test_a_delivery_may_die_between_any_two_steps(run, monkeypatch, has_queue):
-    """At each step once, and the next one at a random step: the third ends, and the tracker holds every row and key once."""
+    """At each step once, and the next one at a random step: the third ends, and every row and key is there once."""
     monkeypatch.setitem(BACKENDS, "file", "tests.proofs.file_tracker:FileTracker")
     monkeypatch.setattr(file_tracker, "HAS_QUEUE", has_queue)
     monkeypatch.setattr(feed_module, "BATCH_BYTES", 700)

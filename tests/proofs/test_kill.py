@@ -1,4 +1,4 @@
-"""kill -9 of any process of a job at random moments: no acknowledged row is missing in the end, and none is there twice."""
+"""kill -9 of any process of a job at random moments: in the end no acknowledged row is missing, and none doubled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A W&B server that is down, slow, refusing or restarted: `log` never raises nor waits, and everything arrives afterwards."""
+"""A W&B server that is down, slow, refusing or restarted: `log` never raises nor waits, and all arrives later."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_down_at_the_start_and_again_at_the_end(nursery, wandb_server):  # noqa:
 
 
 def test_misbehaving_in_the_middle(nursery, wandb_server):  # noqa: F811
-    """Killed and restarted, refusing by 429 and 500, slow, cutting connections after it did what was asked: one after the other."""
+    """Killed and restarted, refusing by 429 and 500, slow, cutting connections: one after the other."""
     job = Job(nursery, wandb_server)
     job.wait_for_delivery()
     wandb_server.kill()

@@ -83,7 +83,9 @@ def test_eight_join_in_the_same_second(nursery, wandb_server, semantics, is_prim
 
 
 def test_rows_that_the_server_lost_are_found_and_mended(nursery, wandb_server):  # noqa: F811
-    """As wandb issue 12269: a late client's first row makes early rows of the primary vanish; with the job over, it is one client."""
+    """As wandb issue 12269: a late client's first row makes early rows vanish; once the job is over there is one
+    client.
+    """
     wandb_server.behave(lose_early=11, config="replace")
     args = job_args(nursery, wandb_server)
     directory = nursery.place / "tracking" / "job"
