@@ -40,8 +40,8 @@ How to read it:
 - *ours, in the primary* is the same call while the process also delivers to W&B.
 - *join* is what each role's process pays; the primary delivers for it. A secondary that asks for a W&B client of its
   own pays for that client too, but in the background and in a process of its own.
-- *delivery* goes to a tracker that does nothing, so that ours is all that is measured. Opening a journal costs about half
-  a millisecond once, which shows where 256 journals share 51,200 rows; the cost of a row itself does not grow.
+- *delivery* goes to a tracker that does nothing, so that ours is all that is measured. Opening a journal costs about
+  half a millisecond once, which shows where 256 journals share 51,200 rows; the cost of a row itself does not grow.
 """
 
 
