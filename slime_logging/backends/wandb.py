@@ -57,7 +57,9 @@ class WandbBackend:
         self._config, self._last_row = {}, None
         settings = client_settings(run, writer, init_timeout_s=max(1.0, self._open_timeout_s * 0.7))
         try:
-            self._link.ask("open", settings, dict(run.axes), timeout_s=deadline_s - time.monotonic())
+            self._link.ask(
+                "open", settings, dict(run.axes), str(run.directory), timeout_s=deadline_s - time.monotonic()
+            )
         except (TryAgain, WillNeverWork):
             self._release()
             raise

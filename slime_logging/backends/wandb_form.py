@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from slime_logging.backends.base import Json, Point, Row
+from slime_logging.backends.wandb_media import without_objects
 
 TIME_KEY = "_timestamp"
 ROW_KEY = "_row"
@@ -58,7 +59,7 @@ def history_point(held: Mapping[str, Any]) -> Point | None:
     row_id = held.get(ROW_KEY)
     if not isinstance(row_id, str):
         return None
-    metrics = {key: value for key, value in held.items() if key not in RESERVED_KEYS}
+    metrics = {key: value for key, value in without_objects(held).items() if key not in RESERVED_KEYS}
     return row_id, _digest(_flat(metrics))
 
 

@@ -1,0 +1,87 @@
+"""Images, histograms and tables of a row as W&B's own objects, beside their plain form.
+
+Policy: the plain form (`<key>.media`, `<key>.file`, ...) is what is compared when the run is read back; the object under
+`media/<key>` is for W&B's page. A file is taken only from the run's own `media` folder. What cannot be made into an object
+stays plain.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger("slime_logging")
+
+KIND_SUFFIX = ".media"
+OBJECT_PREFIX = "media/"
+_TYPE_SUFFIX = "._type"
+_FILE = re.compile(r"media/[\w.+-]+\.png")
+
+
+def media_objects(row: Mapping[str, Any], keys: set[str], directory: Path) -> dict[str, Any]:
+    """W&B's objects for the media of a history row.
+
+    Args:
+        row: the row in W&B's form: nested mappings are flattened with dots.
+        keys: the keys of this row that hold a kind of media, `<key>.media`.
+        directory: the run's, which holds the files.
+    """
+    objects: dict[str, Any] = {}
+    for kind_key in keys:
+        name = kind_key.removesuffix(KIND_SUFFIX)
+        make = _MAKERS.get(row[kind_key]) if isinstance(row[kind_key], str) else None
+        if make is None:
+            continue
+        try:
+            objects[OBJECT_PREFIX + name] = make(row, name, directory)
+        except Exception as error:  # a file that is gone, or a form that another program wrote: the plain form stays
+            logger.debug("slime_logging: %s: %s: %s", name, type(error).__name__, error)
+    return objects
+
+
+def without_objects(held: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A history row read back from W&B, nested or flattened with dots, without its media objects."""
+    names = {
+        key.removesuffix(_TYPE_SUFFIX) for key in held if key.startswith(OBJECT_PREFIX) and key.endswith(_TYPE_SUFFIX)
+    }
+    names |= {
+        key
+        for key, value in held.items()
+        if key.startswith(OBJECT_PREFIX) and isinstance(value, Mapping) and "_type" in value
+    }
+    if not names:
+        return held
+    parts = tuple(f"{name}." for name in names)
+    return {key: value for key, value in held.items() if key not in names and not key.startswith(parts)}
+
+
+def _image(row: Mapping[str, Any], name: str, directory: Path) -> Any:
+    import wandb
+
+    file = row[f"{name}.file"]
+    if not isinstance(file, str) or not _FILE.fullmatch(file) or (directory / file).is_symlink():
+        raise ValueError("not a file of the run's media")
+    caption = row.get(f"{name}.caption")
+    return wandb.Image(str(directory / file), caption=None if caption is None else str(caption))
+
+
+def _histogram(row: Mapping[str, Any], name: str, directory: Path) -> Any:  # noqa: ARG001 - one signature for all
+    import wandb
+
+    return wandb.Histogram(np_histogram=(list(row[f"{name}.counts"]), list(row[f"{name}.edges"])))
+
+
+def _table(row: Mapping[str, Any], name: str, directory: Path) -> Any:  # noqa: ARG001 - one signature for all
+    import wandb
+
+    return wandb.Table(columns=list(row[f"{name}.columns"]), data=[list(line) for line in row[f"{name}.rows"]])
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any], str, Path], Any]] = {
+    "image": _image,
+    "histogram": _histogram,
+    "table": _table,
+}
