@@ -1,8 +1,8 @@
 """Images, histograms and tables of a row as W&B's own objects, beside their plain form.
 
-Policy: the plain form (`<key>.media`, `<key>.file`, ...) is what is compared when the run is read back; the object under
-`media/<key>` is for W&B's page. A file is taken only from the run's own `media` folder. What cannot be made into an object
-stays plain.
+Policy: the plain form (`<key>.media`, `<key>.file`, ...) is what is compared when the run is read back; the object
+under `media/<key>` is for W&B's page. A file is taken only from the run's own `media` folder. What cannot be made into
+an object stays plain.
 """
 
 from __future__ import annotations
