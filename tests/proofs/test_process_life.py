@@ -167,16 +167,15 @@ def test_a_clock_that_steps_back_changes_nothing_but_the_times(tmp_path, monkeyp
     assert held.rows[0].time_s > held.rows[9].time_s
 
 
-def test_rows_of_ten_megabytes_and_a_hundred_thousand_names(tmp_path):
+def test_a_row_of_ten_megabytes_and_a_hundred_thousand_names(tmp_path):
     args = job_args(tmp_path, use_memory=False, use_wandb=True, use_tensorboard=True, wandb_mode="offline")
     sl.init_tracking(args)
-    for step in range(3):
-        sl.log(args, {"train/step": step, **{f"train/part_{i}": "x" * 1_000_000 for i in range(10)}}, "train/step")
+    sl.log(args, {"train/step": 0, **{f"train/part_{i}": "x" * 1_000_000 for i in range(10)}}, "train/step")
     for step in range(100):
         sl.log(args, {"train/step": step, **{f"train/m{1000 * step + i}": float(i) for i in range(1000)}}, "train/step")
     sl.finish_tracking(args)
     for tracker in ("wandb", "tensorboard"):
-        assert assert_equal(tmp_path / "job", tracker).num_rows == 103
+        assert assert_equal(tmp_path / "job", tracker).num_rows == 101
 
 
 class HangingBackend(MemoryBackend):

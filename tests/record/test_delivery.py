@@ -332,6 +332,21 @@ def test_a_process_that_delivers_itself_settles_nothing_for_the_primary(plan, ru
     assert sorted(steps()) == [0, 1, 2, 10, 11]
 
 
+def test_a_primary_settles_nothing_for_a_process_that_delivers_itself(plan, run):
+    """A secondary's hand-over is looked up after its death though a primary came and went meanwhile."""
+    plan.is_durable = False
+    own = RunDirectory(run.path)
+    own.hold("own")
+    add_rows(journal(run, "own", delivers=("faulty",)), 3)
+    itself = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own")
+    itself._pass_on()
+    itself._save_cursor(now=True)
+    assert deliver(run, "primary").is_complete
+    own.unlock()
+    assert deliver(run, "after").is_complete
+    assert steps() == [0, 1, 2]
+
+
 def test_a_process_that_delivers_itself_sends_the_configuration_of_all(plan, run):
     """On a tracker that replaces, its view may be the last one."""
     journal(run, "primary").append(encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}))
