@@ -310,6 +310,21 @@ def test_no_secret_reaches_the_directory_or_the_tracker(tmp_path, monkeypatch):
     assert "wandb_key" in held(args).config.values["redacted_keys"]
 
 
+def test_a_secret_that_shows_itself_late_is_hidden_in_names_used_before(tmp_path):
+    token = "ghp_" + "Zq7" * 12
+    args = job(tmp_path)
+    sl.init_tracking(args)
+    first = {"train/step": 1, f"train/{token[4:]}": 1.0}
+    sl.log(args, first, "train/step")
+    sl.log(args, {"train/step": 2, "train/note": f"clone with {token}"}, "train/step")
+    from slime_logging import tracking
+
+    tracking._sessions[-1].redactor.learn("late_key", token[4:])
+    sl.log(args, {**first, "train/step": 3}, "train/step")
+    sl.finish_tracking(args)
+    assert not [name for row in held(args).rows[1:] for name in row.metrics if token[4:] in name]
+
+
 def test_the_context_manager_ends_the_run_with_the_code_it_deserves(tmp_path):
     args = job(tmp_path)
     with sl.tracked(args):

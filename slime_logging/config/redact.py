@@ -115,6 +115,11 @@ class Redactor:
         """The names of everything hidden so far, sorted."""
         return tuple(sorted(self._hidden))
 
+    @property
+    def num_known(self) -> int:
+        """How many secret texts are known; it grows when one is learned, and what was redacted before may need it again."""
+        return len(self._known)
+
     def learn(self, name: str, value: object) -> None:
         """From now on hide this value wherever it turns up, as `<hidden: name>`; values that are too short or common
         are not learned."""

@@ -63,6 +63,7 @@ class Recorder:
         self._media = MediaStore(directory.path, opening.journal)
         self._names: dict[str, str] = {}
         self._plain_names: set[str] = set()
+        self._num_known = redactor.num_known
         self.journal = Journal(directory.journals, opening.journal, self._tell_broken)
         self.journal.append(encode("open", opening.to_body()))
 
@@ -77,6 +78,8 @@ class Recorder:
             raise KeyError(
                 f"the metrics have no step key {self._redactor.key(step_key)!r}; they have: {known[:500]}"
             ) from None
+        if self._num_known != self._redactor.num_known:
+            self._forget_names()
         body = self._plain_body(metrics, step_key)
         if body is None:
             body = self._body(metrics, step_key)
@@ -94,6 +97,12 @@ class Recorder:
         """Record the end of this process and close its journal."""
         self._append("finish", {"time_s": now_s(), "exit_code": exit_code})
         self.journal.close()
+
+    def _forget_names(self) -> None:
+        """A secret was learned since: a name that was harmless then may hold it."""
+        self._num_known = self._redactor.num_known
+        self._names.clear()
+        self._plain_names.clear()
 
     def _plain_body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Json] | None:
         """The row if each name stays as it is and each value is a finite number: most are, judged without a loop."""
