@@ -34,6 +34,10 @@ _URL_USERINFO = (
     r"[a-zA-Z][a-zA-Z0-9+.-]*://"
     r"([^\s/?#\"'<>@]*:[^\s/\"'<>]*|(?!git@|[a-z]{1,12}@)[^\s/?#\"'<>@:]+)@(?=[\w\[%.-])"
 )
+_BARE_USERINFO = (
+    r"(?<![\w/:@.+-])(?!mailto:)[A-Za-z][\w.+-]{0,63}:(?=[^\s@:/\"'<>]*\d)(?=[^\s@:/\"'<>]*[A-Za-z])([^\s@:/\"'<>]{8,128})@"
+    r"(?=(?:[\w-]+\.)+[A-Za-z0-9-]+(?::\d+)?(?:[/\s\"',;?)\]}]|\Z)|localhost\b)"
+)
 _BASIC = r"(?i:\bbasic)\s+(?=[A-Za-z0-9+/]*[0-9A-Z+/=])(?![A-Z]?[a-z]+(?![\w+/=]))([A-Za-z0-9+/]{8,}={0,2})"
 _CURL_USER = r"\bcurl\s(?:.{0,500}?\s)?(?:-u|--user|--proxy-user)[ =]?[\"']?([^\s\"':]+:[^\s\"']+)"
 _NETRC = r"\bmachine\s+\S+\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)"
@@ -90,6 +94,7 @@ FORMS: tuple[Form, ...] = (
     Form("authorization", "basic ", _BASIC, "RFC 7617"),
     Form("netrc password", "machine", _NETRC, "netrc(5)"),
     Form("url userinfo", "://", _URL_USERINFO, "RFC 3986, 3.2.1"),
+    Form("password", "@", _BARE_USERINFO, "an address without its scheme, with a password of letters and digits"),
 )  # fmt: skip
 """Every shape, the framed ones first."""
 

@@ -28,6 +28,9 @@ _QUOTE = re.compile(r"(\\*)(\"\"\"|'''|[\"'`])")
 _DELIMITERS = {mark: re.compile(r"(\\*)" + mark) for mark in ('"""', "'''", '"', "'", "`")}
 _ASSIGN = re.compile(r"(?:\\*[\"'`])?\]?[ \t]*(?:=>|:=|\+=|\?=|==?|:(?!//))[ \t]*")
 _ASSIGN_QUOTED = re.compile(r"\\*[\"'`]\]?\s*(?:=>|:=|==?|:)\s*")
+_COMPLEX_KEY = re.compile(r"(?:^|\n)[ \t]*(?:-[ \t]+)*\?[ \t]+[\"']?\Z")
+_COMPLEX_VALUE = re.compile(r"[\"']?[ \t]*\r?\n[ \t]*:[ \t]+(?=\S)")
+"""YAML's `? key` on one line and `: value` on the next."""
 _ENCODED = re.compile(r"(?:%2[27])?%3[AaDd](?:%20|\+)*(?:%2[27])?")
 _ENCODED_VALUE = re.compile(r"(?:(?!%2[0267C]|%7D|%0[AD])[^\s&\"'`<>])+")
 _NEXT_ITEM = re.compile(r"\\*[\"']\s*,\s*(?=\\*[\"'])")
@@ -117,6 +120,11 @@ def _values(text: str, match: re.Match[str], name: str) -> list[_Value]:
     assign = _ASSIGN.match(text, end) or _ASSIGN_QUOTED.match(text, end)
     if assign:
         return _assigned(text, match, assign, name, before)
+    if complex_value := _COMPLEX_VALUE.match(text, end):
+        if _COMPLEX_KEY.search(text, max(0, match.start() - 200), match.start()):
+            start = complex_value.end()
+            line = _YAML_REST.match(text, start)
+            return [_one(text, start) if _QUOTE.match(text, start) or line is None else _Value(*line.span(), line[0])]
     if encoded := _ENCODED.match(text, end):
         run = _ENCODED_VALUE.match(text, encoded.end())
         return [_Value(run.start(), run.end(), run.group())] if run else []

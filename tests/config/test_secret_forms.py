@@ -75,6 +75,10 @@ def test_every_form_is_found_in_any_text(kind: str, around: str) -> None:
         "/mnt/data/checkpoints/Qwen3-235B-A22B_torch_dist/iter_0001000",
         "https://api.wandb.ai/entity/project/runs/abc12345?workspace=user",
         "http://user-guide.example.org:8080/@scope/package",
+        "mailto:judge4711@example.org",
+        "image: vllm/vllm-openai:v0.10.2-cu128@sha256:e3b0c44298fc1c14",
+        "time 12:30pm2024@example.org",
+        "model:checkpoint7b@main",
         "git@github.com:THUDM/slime.git",
         "ssh://git@github.com/THUDM/slime.git",
         "hf_checkpoint hf_tokenizer_path hf_config_overrides",
@@ -105,3 +109,22 @@ def test_generated_keys_look_random(text: str) -> None:
 def test_words_paths_and_numbers_do_not_look_random(text: str) -> None:
     """They are shown under a name that says too little."""
     assert not looks_random(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["judge:x7y8z9a1b2@db.example.org:5432/x", "to root:x7y8z9a1b2@localhost", "u:x7y8z9a1b2@10.0.0.1"]
+)
+def test_a_password_in_an_address_without_scheme_is_found(text: str) -> None:
+    """Where it has letters and digits."""
+    assert "<hidden: password>" in Redactor().text(text) and "x7y8z9a1b2" not in Redactor().text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["? db_password\n: x7y8z9 a1b2\n", "- ? 'api_key'\n  : \"x7y8z9 a1b2\"\nnext: 1", "a: 1\n? hf_token\n: x7y8z9"],
+)
+def test_yaml_with_the_key_on_a_line_of_its_own(text: str) -> None:
+    """`? key` and `: value`; what is around them stays."""
+    redacted = Redactor().text(text)
+    assert "x7y8z9" not in redacted and "a1b2" not in redacted
+    assert redacted.replace('"', "").endswith(text.replace('"', "").rpartition("a1b2")[2] if "a1b2" in text else ">")

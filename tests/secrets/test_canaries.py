@@ -129,3 +129,30 @@ def test_the_key_is_not_in_the_environment_of_wandbs_client(online: Online, sear
     for pid in clients:
         kept = {k: v for k, v in online.world.environments[pid].items() if not k.lower().endswith("_proxy")}
         assert search.text(json.dumps(kept)) == set()
+
+
+def test_commands_print_nothing(broken: World, search: Search) -> None:
+    """Nor leave anything behind in a cursor: of the run, of the environment, of an address that they were given."""
+    run, address = str(broken.run), f"mlflow_tracking_uri={canaries.address('address of mlflow')}"
+    codes = [
+        broken.start("slime-logging", *command).returncode
+        for command in (
+            ["show", run],
+            ["show", run, "--json"],
+            ["diff", run, "--json"],
+            ["check", str(broken.root / "given" / "roles.yaml"), "--", *canaries.argv()],
+            ["verify", run, "--of", "mlflow", "-o", address],
+            ["sync", run, "--to", "mlflow", "-o", address, "--timeout", "2"],
+        )
+    ]
+    assert codes[:3] + codes[4:] == [0, 0, 0, 1, 1]
+    assert broken.leaks(search) == {}
+    assert "<hidden: " in (broken.root / "out").read_text()
+
+
+def test_files_of_a_run_are_their_users_alone(online: Online, offline: World, broken: World) -> None:
+    """0600 in directories of 0700, the trackers' own too, though the processes ran with a umask of 0."""
+    runs = [online.world.run, offline.run, broken.run]
+    paths = [path for run in runs for path in (run, *run.rglob("*"))]
+    assert len(paths) > 100
+    assert [str(path) for path in paths if path.stat().st_mode & 0o077] == []
