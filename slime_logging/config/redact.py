@@ -348,7 +348,7 @@ class Redactor:
 
 
 def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:
-    """One of our own errors about arguments, with the secrets of these arguments and this process out of its message."""
+    """One of our own errors about arguments, without the secrets of these arguments and this process in its message."""
     known = args if isinstance(args, (Namespace, Mapping)) else getattr(args, "__dict__", None)
     return type(error)(Redactor.of(known, environ, argv=sys.argv).message(str(error)))
 

@@ -120,11 +120,9 @@ def _values(text: str, match: re.Match[str], name: str) -> list[_Value]:
     assign = _ASSIGN.match(text, end) or _ASSIGN_QUOTED.match(text, end)
     if assign:
         return _assigned(text, match, assign, name, before)
-    if complex_value := _COMPLEX_VALUE.match(text, end):
-        if _COMPLEX_KEY.search(text, max(0, match.start() - 200), match.start()):
-            start = complex_value.end()
-            line = _YAML_REST.match(text, start)
-            return [_one(text, start) if _QUOTE.match(text, start) or line is None else _Value(*line.span(), line[0])]
+    complex_value = _COMPLEX_VALUE.match(text, end)
+    if complex_value and _COMPLEX_KEY.search(text, max(0, match.start() - 200), match.start()):
+        return [_to_line_end(text, complex_value.end())]
     if encoded := _ENCODED.match(text, end):
         run = _ENCODED_VALUE.match(text, encoded.end())
         return [_Value(run.start(), run.end(), run.group())] if run else []
@@ -134,6 +132,11 @@ def _values(text: str, match: re.Match[str], name: str) -> list[_Value]:
     if not values and (loose := _LOOSE.match(text, end)):
         return [_one(text, loose.end())]
     return values
+
+
+def _to_line_end(text: str, start: int) -> _Value:
+    line = None if _QUOTE.match(text, start) else _YAML_REST.match(text, start)
+    return _one(text, start) if line is None else _Value(*line.span(), line.group())
 
 
 def _following(text: str, end: int, name: str, *, is_flag: bool) -> list[_Value]:
