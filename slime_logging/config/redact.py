@@ -23,13 +23,13 @@ import orjson
 from slime_logging.backends.base import Json
 from slime_logging.config import marks, secret_names
 from slime_logging.config.known_secrets import KnownSecrets
-from slime_logging.config.marks import MARK
 from slime_logging.config.name_rules import NameRules
 from slime_logging.config.safe_text import escape_terminal, safe_exception_text
 from slime_logging.config.secret_files import stored_secrets
-from slime_logging.config.secret_forms import FormRules, looks_random
+from slime_logging.config.secret_forms import FormRules
+from slime_logging.config.secret_json import JsonWalk
 from slime_logging.config.secret_names import Verdict
-from slime_logging.config.secret_text import NAME_LIKE, hide_assigned
+from slime_logging.config.secret_text import hide_assigned
 from slime_logging.config.serialize import arguments_to_json, to_json
 
 __all__ = ["Redactor", "escape_terminal", "safe_error", "safe_exception_text"]
@@ -39,14 +39,6 @@ _Error = TypeVar("_Error", bound=Exception)
 MAX_CACHED = 50_000
 """Names and keys remembered; a job that makes up more of them than this starts over instead of growing."""
 
-_NAMED_BESIDE = frozenset({"name", "key", "env", "option", "variable", "header", "field", "dest"})
-_VALUE_BESIDE = frozenset({"value", "val", "default", "current", "base", "old", "new", "content"})
-"""The keys that stand for a name and for its value, in any case, in mappings such as `{"name": "API_KEY", "value":
-...}`."""
-_TABLE_ROWS = frozenset({"rows", "data"})
-"""The keys of a table's rows beside `columns`, in a logged table and in a data frame's split form."""
-_MAX_BESIDE = 20
-"""Mappings with more keys are configurations, not one named value."""
 _PASSES = 4
 """One pass nearly always settles a text; more are needed where hiding one part lets another be seen."""
 
@@ -117,7 +109,7 @@ class Redactor:
 
     @property
     def num_known(self) -> int:
-        """How many secret texts are known; it grows when one is learned, and what was redacted before may need it again."""
+        """How many secret texts are known; when it grows, what was redacted before may need it again."""
         return len(self._known)
 
     def learn(self, name: str, value: object) -> None:
@@ -134,14 +126,14 @@ class Redactor:
         out: dict[str, Json] = {}
         for _ in range(_PASSES):
             num_known = len(self._known)
-            out = self._mapping(values, Verdict.SHOWN, "", is_row=False)
+            out = JsonWalk(self, is_row=False).mapping(values)
             if len(self._known) == num_known or self._is_learning:
                 break
         return out
 
     def row(self, values: Mapping[str, Json]) -> dict[str, Json]:
         """As `config`, for the metrics of a row: numbers are measurements and are never hidden by name."""
-        return self._mapping(values, Verdict.SHOWN, "", is_row=True)
+        return JsonWalk(self, is_row=True).mapping(values)
 
     def key(self, name: str) -> str:
         """A key or metric name without secrets in it; remembered, so that asking again costs a lookup."""
@@ -165,18 +157,18 @@ class Redactor:
                     return s
                 s = out
         except (RecursionError, MemoryError):
-            return self._shown("text")
+            return self.shown("text")
         return s
 
     def message(self, s: str) -> str:
         """One of our own messages, by value and by form: its own words, such as `--wandb-key or`, are not judged."""
-        s = self._forms.hide(self._known.replace(s, self._shown), self._hide_form)
+        s = self._forms.hide(self._known.replace(s, self.shown), self._hide_form)
         *cut, rest = s.split("…")
         return "".join(f"{self._without_tail(head)}…" for head in cut) + rest
 
     def _text_once(self, s: str) -> str:
         if not self._is_learning:
-            s = self._known.replace(s, self._shown)
+            s = self._known.replace(s, self.shown)
         if not self._hint.search(s.lower()):
             return s
         if "\\u00" in s and s.lstrip()[:1] in ("{", "["):
@@ -192,7 +184,7 @@ class Redactor:
             values = orjson.loads(s)
         except orjson.JSONDecodeError:
             return s
-        out = self._json(values, Verdict.SHOWN, "", is_row=False)
+        out = JsonWalk(self, is_row=False).any(values, Verdict.SHOWN, "")
         return s if out == values else orjson.dumps(out).decode()
 
     def _without_cut_off(self, s: str) -> str:
@@ -202,7 +194,7 @@ class Redactor:
     def _without_tail(self, head: str) -> str:
         """A text that was cut off, without the beginning of a secret at its end."""
         found = self._known.cut_off(head)
-        return head if found is None else f"{head[: found[0]]}{self._shown(found[1])}"
+        return head if found is None else f"{head[: found[0]]}{self.shown(found[1])}"
 
     def _hide_form(self, label: str, secret: str) -> str:
         if "<hidden: " not in secret:
@@ -211,11 +203,11 @@ class Redactor:
             password = secret.partition(":")[2]
             self._notice(label, password)
             self._notice(label, urllib.parse.unquote(password))
-        return self._shown(label)
+        return self.shown(label)
 
     def _hide_text(self, name: str, value: str) -> str:
         self._notice(name, value)
-        return self._shown(name)
+        return self.shown(name)
 
     def _notice(self, name: str, text: str) -> None:
         if self._known.notice(self._own_name(name), text, self._ordinary):
@@ -226,115 +218,29 @@ class Redactor:
         leaf = secret_names.leaf(name)
         return leaf if self._is_learning else self._known.replace(leaf, lambda _: "secret")
 
-    def _shown(self, name: str) -> str:
+    def judge(self, name: str) -> Verdict:
+        """How a value under this name is treated."""
+        return self._rules.judge(name)
+
+    def is_known(self, text: str) -> bool:
+        """Whether the whole text is a known secret."""
+        return self._known.is_known(text)
+
+    def shown(self, name: str) -> str:
+        """The mark for a value of this name."""
         shown = marks.mark(self._own_name(name))
         if not self._is_learning:
             self._hidden.add(marks.name_in(shown))
         return shown
 
-    def _json(self, value: Json, verdict: Verdict, name: str, *, is_row: bool, is_own: bool = True) -> Json:
-        """A value under a name's verdict; `is_own` is False where the verdict comes from a mapping or list around
-        it."""
-        if value is None or isinstance(value, bool):
-            return self._shown(name) if verdict is Verdict.FORCED and value is not None else value
-        if isinstance(value, str):
-            return self._string(value, verdict, name, is_own=is_own)
-        if isinstance(value, dict):
-            return self._mapping(value, verdict, name, is_row=is_row)
-        if isinstance(value, list):
-            return self._list(value, verdict, name, is_row=is_row)
-        if (verdict >= Verdict.IN_DATA and not is_row) or self._known.is_known(str(value)):
-            return self._hidden_value(name, str(value), is_own=is_own)
-        return value
-
-    def _string(self, value: str, verdict: Verdict, name: str, *, is_own: bool) -> str:
-        if verdict is Verdict.SHOWN:
-            return self.text(value)
-        if not value or MARK.fullmatch(value):
-            return value
-        if verdict >= Verdict.IN_DATA or looks_random(value):
-            return self._hidden_value(name, value, is_own=is_own)
-        return self.text(value)
-
-    def _hidden_value(self, name: str, text: str, *, is_own: bool) -> str:
+    def hide(self, name: str, text: str, *, is_own: bool) -> str:
+        """The mark for a value, which is remembered; `is_own` says that the name is its own, not that of what is
+        around it."""
         if is_own and self._is_learning:
             self.learn(name, text)
         else:
             self._notice(name, text)
-        return self._shown(name)
-
-    def _mapping(self, values: Mapping[str, Json], verdict: Verdict, name: str, *, is_row: bool) -> dict[str, Json]:
-        out: dict[str, Json] = {}
-        beside = self._named_beside(values)
-        columns = values.get("columns")
-        columns = columns if isinstance(columns, list) else []
-        for key, value in values.items():
-            own = self._rules.judge(key)
-            is_own = own >= verdict
-            inner, inner_name = (own, key) if is_own else (verdict, name)
-            if columns and key in _TABLE_ROWS and isinstance(value, list):
-                out[key] = [self._table_row(row, columns, verdict, name, is_row=is_row) for row in value]
-                continue
-            if beside and key.lower() in _VALUE_BESIDE:
-                inner, inner_name, is_own = Verdict.HIDDEN, beside, True
-            shown = self.key(key)
-            if verdict >= Verdict.IN_DATA and looks_random(shown):
-                self.learn(name, key)
-                shown = self._shown(name)
-            if shown in out:
-                shown = next(f"{shown} ({n})" for n in range(2, len(out) + 3) if f"{shown} ({n})" not in out)
-            out[shown] = self._json(value, inner, inner_name, is_row=is_row, is_own=is_own)
-        return out
-
-    def _table_row(self, row: Json, columns: list[Json], verdict: Verdict, name: str, *, is_row: bool) -> Json:
-        """A row of a table under the names of its columns."""
-        if not isinstance(row, list) or len(row) != len(columns):
-            return self._json(row, verdict, name, is_row=is_row)
-        own = [max((self._rules.judge(str(column)), str(column)), (verdict, name)) for column in columns]
-        return [self._json(cell, *by, is_row=is_row) for cell, by in zip(row, own, strict=True)]
-
-    def _named_beside(self, values: Mapping[str, Json]) -> str:
-        """The secret's name in a mapping such as `{"name": "API_KEY", "value": ...}`; empty if there is none."""
-        if len(values) > _MAX_BESIDE:
-            return ""
-        for key, name in values.items():
-            if key.lower() in _NAMED_BESIDE and isinstance(name, str) and self._rules.judge(name) >= Verdict.IN_DATA:
-                return name
-        return ""
-
-    def _list(self, values: list[Json], verdict: Verdict, name: str, *, is_row: bool) -> list[Json]:
-        if verdict >= Verdict.IN_DATA:
-            return [self._json(value, verdict, name, is_row=is_row) for value in values]
-        out: list[Json] = []
-        pending = ""
-        for index, value in enumerate(values):
-            if pending and not (isinstance(value, str) and re.match(r"--?[A-Za-z]", value)):
-                out.append(self._json(value, Verdict.HIDDEN, pending, is_row=is_row))
-                pending = pending if pending.endswith("s") else ""
-                continue
-            pending = self._flag(value)
-            if not pending and len(values) == 2 and index == 0:
-                pending = self._pair(value, values[1])
-            out.append(self._json(value, verdict, name, is_row=is_row))
-        return out
-
-    def _flag(self, value: Json) -> str:
-        """The name of a secret's flag that stands alone in a command line, so that the next item is its value."""
-        if isinstance(value, str) and re.fullmatch(r"--?[A-Za-z][\w./-]*", value):
-            name = value.lstrip("-").replace("-", "_")
-            if self._rules.judge(name) >= Verdict.IN_DATA:
-                return name
-        return ""
-
-    def _pair(self, first: Json, second: Json) -> str:
-        """The name in a `[name, value]` pair whose name is a secret's; two names beside each other are no pair."""
-        if (
-            not isinstance(first, str)
-            or not re.fullmatch(r"\w[\w./-]*", first)
-            or self._rules.judge(first) < Verdict.HIDDEN
-        ):
-            return ""
-        return "" if isinstance(second, str) and NAME_LIKE.fullmatch(second) else first
+        return self.shown(name)
 
     @contextmanager
     def _learning(self) -> Iterator[None]:

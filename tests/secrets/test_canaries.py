@@ -54,10 +54,9 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The job with W&B offline and MLflow in a file."""
+    """A job with W&B offline and MLflow in a file."""
     world = World(tmp_path_factory.mktemp("offline") / "world")
-    command = [sys.executable, "-m", "tests.secrets.job", "wandb,mlflow", *canaries.argv()]
-    done = world.start(*command)
+    done = world.start(sys.executable, "-m", "tests.secrets.small", "offline", *canaries.argv())
     assert done.returncode == 0, done.stderr[-3000:].decode()
     return world
 
@@ -66,7 +65,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> World:
 def broken(tmp_path_factory: pytest.TempPathFactory) -> World:
     """A job that fails, and whose W&B server is not there."""
     world = World(tmp_path_factory.mktemp("broken") / "world")
-    done = world.start(sys.executable, "-m", "tests.secrets.broken", *canaries.argv())
+    done = world.start(sys.executable, "-m", "tests.secrets.small", "broken", *canaries.argv())
     assert done.returncode == 0, done.stderr[-3000:].decode()
     return world
 
