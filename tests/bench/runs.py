@@ -94,8 +94,8 @@ def recorded(directory: Path, num_rows: int, num_journals: int = 1) -> RunDirect
 
 def deliver(directory: RunDirectory, tracker: str) -> tuple[DeliveryResult, float]:
     """Deliver a finished run as `sync` does, and the seconds from the tracker being open to all being confirmed."""
-    BACKENDS["null"] = "tests.bench.runs:NullBackend"
     opened: list[float] = []
+    BACKENDS.setdefault("null", "tests.bench.runs:NullBackend")
     delivery = Delivery(
         tracker,
         directory,
