@@ -176,17 +176,8 @@ class Settings:
         """Read the settings out of a namespace, the environment filling what it leaves open.
 
         Raises:
-            SettingsError: a value cannot work; the message names the flag and the fix, and no secret.
+            SettingsError: a value cannot work; the message names the flag and the fix.
         """
-        try:
-            return cls._of(args, environ)
-        except SettingsError as error:
-            from slime_logging.config.redact import safe_error
-
-            raise safe_error(error, args, environ) from None
-
-    @classmethod
-    def _of(cls, args: object, environ: Mapping[str, str]) -> Settings:
         options = {name: getattr(args, name, None) for name in BACKEND_OPTIONS}
         for name, variable in ENVIRONMENT_OPTIONS.items():
             options[name] = options.get(name) or environ.get(variable)

@@ -61,7 +61,7 @@ def init_tracking(args: Namespace, primary: bool = True, role: str | None = None
     """
     if ignored:
         logger.warning("slime_logging: init_tracking does not use %s", ", ".join(ignored))
-    _init(args, Settings.of(args), primary=primary, role=role, wants_client=False)
+    _init(args, _settings(args), primary=primary, role=role, wants_client=False)
 
 
 def init_wandb_primary(args: Namespace) -> None:
@@ -211,8 +211,15 @@ def _tracker_label(name: str, settings: Settings) -> str:
     return f"wandb {settings.options['wandb_mode']}" if name == "wandb" else name
 
 
+def _settings(args: Namespace) -> Settings:
+    try:
+        return Settings.of(args)
+    except SettingsError as error:
+        raise safe_error(error, args) from None
+
+
 def _only_wandb(args: Namespace) -> Settings | None:
-    settings = Settings.of(args)
+    settings = _settings(args)
     return replace(settings, trackers=("wandb",)) if "wandb" in settings.trackers else None
 
 

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Mapping
 
 from slime_logging.backends.base import Json, RunConfig
-from slime_logging.config.safe_text import escape_terminal
 
 _LOGGER = logging.getLogger("slime_logging")
 
@@ -44,7 +43,12 @@ class Notices:
         """Warn with `message`, unless something was said about `topic` before."""
         if self._has_begun and topic not in self._said:
             self._said.add(topic)
-            _LOGGER.warning("%s: %s", self._backend, escape_terminal(message))
+            _LOGGER.warning("%s: %s", self._backend, _printable(message))
+
+
+def _printable(text: str) -> str:
+    """The text of a foreign name without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def canonical(value: Json) -> str:
