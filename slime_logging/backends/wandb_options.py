@@ -64,7 +64,7 @@ def host(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str:
 
 def project(run: RunFacts) -> str:
     """The project's name without the characters that W&B refuses."""
-    return re.sub(r"[/\\#?%:]", "-", str(run.options.get("wandb_project") or run.project))[:MAX_NAME_CHARS]
+    return re.sub(r"[/\\#?%:\x00-\x1f\x7f]", "-", str(run.options.get("wandb_project") or run.project))[:MAX_NAME_CHARS]
 
 
 def local_root(run: RunFacts) -> Path:

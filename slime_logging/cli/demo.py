@@ -164,9 +164,17 @@ def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None
         raise typer.Exit(130) from None
     except (JobFailed, TrackingError) as error:
         errors.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
-        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        errors.print(_without_secrets(str(error)), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     show_report(result, console)
+
+
+def _without_secrets(text: str) -> str:
+    """The traceback of a process of the job, fit for a terminal and for a log that others read."""
+    from slime_logging.cli.runs import redactor_of
+    from slime_logging.config.redact import escape_terminal
+
+    return escape_terminal(redactor_of({}).text(text))
 
 
 def _require_packages(needed: Mapping[str, str]) -> None:

@@ -281,3 +281,12 @@ def test_what_is_left_names_the_places_that_sync_asks_for(home: Path, capfd: pyt
     slime_logging.finish_tracking(args)
     told = capfd.readouterr().err
     assert "-o 'mlflow_tracking_uri=http://<hidden: url userinfo>@127.0.0.1:9'" in told and SECRET not in told
+
+
+def test_a_demo_that_fails_is_told_without_secrets(home: Path) -> None:
+    """The traceback of its process, which holds what the training says, and the environment's secrets."""
+    roles = home / "roles.yaml"
+    roles.write_text(f"megatron:\n  - role: critic\n    overrides: {{lr: {SECRET}}}\n")
+    result = invoke("demo", "ppo", "--trackers", "none", "--role-file", str(roles), JUDGE_API_KEY=SECRET)
+    assert result.exit_code == 1 and "takes a number" in result.output
+    assert SECRET not in result.output and "<hidden: JUDGE_API_KEY>" in result.output
