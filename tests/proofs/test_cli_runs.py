@@ -6,6 +6,7 @@ import json
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,10 +33,10 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     }
     nursery.start(0, args, primary=True)
     while len(nursery.acknowledged()) < 10:
-        pass
+        time.sleep(0.01)
     nursery.start(1, {**args, "tracking_run_dir": str(nursery.place / "tracking" / "job")}, role="critic")
     while len(nursery.acknowledged()) < 500:
-        pass
+        time.sleep(0.01)
     nursery.close()
     yield nursery.place / "tracking" / "job"
 
