@@ -60,7 +60,7 @@ class Job:
 
 @pytest.mark.parametrize("number", range(max(1, NUM_KILLS // KILLS_PER_JOB)))
 def test_nothing_acknowledged_is_lost_and_nothing_doubled(nursery, number):
-    """Twenty kills a job, the primary's among them; about every other job ends with all its processes killed at once."""
+    """Twenty kills a job, the primary's among them; about every other job ends with all of them killed at once."""
     chance = random.Random(number)
     trackers = TRACKERS[number % len(TRACKERS)]
     job = Job(nursery, trackers)
