@@ -191,4 +191,4 @@ class GpuProbe:
 
 
 def _share(memory: Any) -> float:
-    return 100.0 * memory.used / memory.total
+    return float(100.0 * memory.used / memory.total)
