@@ -230,8 +230,7 @@ def _enter(session: Session) -> None:
 
 
 def _joined(args: Namespace, role: str | None, run_id: str) -> bool:
-    """Whether this process takes part in the run in this role already; slime joins again each time it wakes a trainer.
-    """
+    """Whether this process takes part in the run in this role already; slime joins again each time it wakes a trainer."""
     for session in _sessions:
         if session.role == role and not session.is_primary and session.recorder.opening.run_id == run_id:
             session.args = args
@@ -274,7 +273,9 @@ def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
 def _what_to_sync(session: Session) -> str:
     """The run's directory, and the places that `sync` does not believe the directory itself."""
     options = session.settings.options
-    places = {name: options[name] for name, variable in PLACE_OPTIONS.items() if options[name] != os.environ.get(variable)}
+    places = {
+        name: options[name] for name, variable in PLACE_OPTIONS.items() if options[name] != os.environ.get(variable)
+    }
     words = [
         f"-o {shlex.quote(f'{name}={session.redactor.text(str(place))}')}" for name, place in places.items() if place
     ]

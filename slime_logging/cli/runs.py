@@ -1,4 +1,4 @@
-"""What the commands that take a run share: finding it, the options of its trackers, and one way to end with an error."""
+"""What the commands that take a run share: finding it, the options of its trackers, one way to end with an error."""
 
 from __future__ import annotations
 

@@ -67,8 +67,7 @@ NOTHING = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryResult:
-    """How a delivery ended. `num_left` counts rows that the tracker has not confirmed, as far as this process can see.
-    """
+    """How a delivery ended. `num_left` counts rows that the tracker has not confirmed, as far as this process can see."""
 
     backend: str
     state: str
@@ -223,7 +222,9 @@ class Delivery:
         except Exception as error:  # a bug of ours must not be silent, and must not reach training
             self._settle("refused", self._safe_text(error))
             frames = "".join(traceback.format_tb(error.__traceback__))  # the exception's own text may hold a secret
-            logger.error("slime_logging: the delivery to %s stopped; `slime-logging sync` can go on\n%s", self.name, frames)
+            logger.error(
+                "slime_logging: the delivery to %s stopped; `slime-logging sync` can go on\n%s", self.name, frames
+            )
         finally:
             self._release()
 
