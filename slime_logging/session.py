@@ -14,20 +14,16 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import socket
 import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends import PACKAGES
-from slime_logging.backends.base import Json, Row, RunFacts, Writer
-from slime_logging.config.marks import as_name
+from slime_logging.backends.base import Row, Writer
 from slime_logging.config.redact import Redactor, safe_exception_text
 from slime_logging.config.scope import (
     UNPREFIXED_ROLES,
@@ -37,30 +33,18 @@ from slime_logging.config.scope import (
     scope_of,
     to_json_mapping,
 )
-from slime_logging.errors import MissingBackendError
+from slime_logging.description import describe_run, require_packages, run_facts, shown_options
+from slime_logging.process import process_facts, rank_of
 from slime_logging.record.delivery import NOTHING, Delivery, DeliveryResult
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
 from slime_logging.record.rendezvous import APPEAR_S, RunAddress, publish, see
 from slime_logging.record.run import RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
-from slime_logging.record.system import STEP_KEY, SystemSampler
-from slime_logging.settings import SHOWN_OPTIONS, Settings
+from slime_logging.record.system import SystemSampler
+from slime_logging.settings import Settings
 
 logger = logging.getLogger("slime_logging")
-
-AXES: Mapping[str, str] = {
-    "train": "train/step",
-    "rollout": "rollout/step",
-    "multi_turn": "rollout/step",
-    "passrate": "rollout/step",
-    "perf": "rollout/step",
-    "eval": "eval/step",
-    "explorer": "explorer/step",
-    "trainer": "trainer/step",
-    "system": STEP_KEY,
-}
-"""Metric prefix -> step key: slime's table, one axis each for an explorer and a trainer, and the hosts' own."""
 
 JOIN_WAIT_S = 30.0
 """How long a process that knows only the run's id waits for the primary to make the run."""
@@ -119,7 +103,7 @@ class Session:
         for delivery in self.deliveries:
             delivery.stop(code, self.settings.finish_timeout_s)
         results = [delivery.wait() for delivery in self.deliveries]
-        self.directory.unlock(is_delivering=any(delivery.is_running for delivery in self.deliveries))
+        self.directory.locks.unlock(is_delivering=any(delivery.is_running for delivery in self.deliveries))
         return results
 
     def abandon(self) -> None:
@@ -128,7 +112,7 @@ class Session:
         if self.sampler is not None:
             self.sampler.abandon()
         self.recorder.journal.abandon()
-        self.directory.unlock()
+        self.directory.locks.unlock()
 
     def deliver(self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None]) -> None:
         """Start a delivery to each of these trackers: of the whole run in the primary, else of the own journal."""
@@ -142,7 +126,7 @@ class Session:
         """
         with self._direct_lock:
             if not self.deliveries and not self.is_finished:
-                run = _run_file(self.directory.path.name, self.settings, run_roles(self.args), self.redactor)
+                run = describe_run(self.directory.path.name, self.settings, run_roles(self.args), self.redactor)
                 writer = Writer(
                     label=self.recorder.opening.journal, is_primary=False, is_shared=self.settings.is_wandb_online
                 )
@@ -153,7 +137,7 @@ class Session:
     def _start_deliveries(
         self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None], only: str | None
     ) -> None:
-        options = {**self.settings.options, **_shown_options(self.settings, self.redactor)}
+        options = {**self.settings.options, **shown_options(self.settings, self.redactor)}
         facts = run_facts(run, self.directory, options)
         for name in trackers:
             delivery = Delivery(
@@ -206,15 +190,15 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
     scopes, _ = primary_scopes(args, redactor, env_vars)
     directory = RunDirectory(settings.directory / _run_id(settings))
     directory.create()
-    directory.lock()
+    directory.locks.lock()
     try:
-        run = directory.start(_run_file(directory.path.name, settings, run_roles(args), redactor))
+        run = directory.start(describe_run(directory.path.name, settings, run_roles(args), redactor))
         opening = _opening(run, role, is_primary=True, rank=None)
         if settings.trackers:
-            directory.share_delivery()
+            directory.locks.share_delivery()
         session = _session(args, settings, directory, opening, redactor)
     except BaseException:
-        directory.unlock()
+        directory.locks.unlock()
         raise
     for scoped in scopes:
         known = {"wandb_run_id": run.run_id} if "wandb_run_id" in scoped.values else {}
@@ -262,14 +246,14 @@ def join(
         require_packages(settings.trackers)
         delivers = settings.trackers
         directory, run = _own_directory(args, address, settings, redactor)
-    opening = _opening(run, role, is_primary=False, rank=_rank(args), delivers=delivers)
+    opening = _opening(run, role, is_primary=False, rank=rank_of(args), delivers=delivers)
     try:
         if delivers:
-            directory.share_delivery()
-            directory.hold(opening.journal)
+            directory.locks.share_delivery()
+            directory.locks.hold(opening.journal)
         session = _session(args, settings, directory, opening, redactor)
     except BaseException:
-        directory.unlock()
+        directory.locks.unlock()
         raise
     if role is not None:
         session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
@@ -280,58 +264,11 @@ def join(
     return session
 
 
-def run_facts(run: RunFile, directory: RunDirectory, options: Mapping[str, Any]) -> RunFacts:
-    """What a backend needs to know, from what `run.json` says and this process's own options."""
-    return RunFacts(
-        run_id=run.run_id,
-        project=run.project,
-        name=run.name,
-        group=run.group,
-        directory=directory.path,
-        created_s=run.created_s,
-        axes=run.axes,
-        roles=run.roles,
-        options=options,
-    )
-
-
-def require_packages(trackers: tuple[str, ...]) -> None:
-    """Raise `MissingBackendError` for the first tracker whose package is not installed; nothing is imported."""
-    for name in trackers:
-        package = PACKAGES.get(name)
-        if package is not None and package not in sys.modules and find_spec(package) is None:
-            raise MissingBackendError(name, package)
-
-
 def _run_id(settings: Settings) -> str:
     if settings.run_id is not None:
         return check_run_id(settings.run_id)
     newest = newest_run(settings.directory) if settings.is_resuming_newest else None
     return newest.path.name if newest else mint_run_id()
-
-
-def _run_file(run_id: str, settings: Settings, roles: tuple[str, ...], redactor: Redactor) -> RunFile:
-    group = settings.group
-    name = f"{group or settings.project}-{run_id}" if settings.has_suffix or not group else group
-    return RunFile(
-        run_id=run_id,
-        project=as_name(redactor.text(settings.project)),
-        name=as_name(redactor.text(name)),
-        group=None if group is None else as_name(redactor.text(group)),
-        created_s=now_s(),
-        num_starts=1,
-        is_shared=settings.writer != "single" and settings.is_wandb_online,
-        trackers=settings.trackers,
-        roles=roles,
-        axes=AXES,
-        options=redactor.config(to_json_mapping(settings.public_options())) | _shown_options(settings, redactor),
-    )
-
-
-def _shown_options(settings: Settings, redactor: Redactor) -> dict[str, Json]:
-    """The options that trackers show, without secrets: the same wherever the run is delivered from."""
-    given = ((name, settings.options[name]) for name in SHOWN_OPTIONS)
-    return {name: as_name(redactor.text(str(value))) for name, value in given if value}
 
 
 def _own_directory(
@@ -340,7 +277,7 @@ def _own_directory(
     """A directory on this host for a run whose own one cannot be seen from here; processes of this host share it."""
     directory = RunDirectory(settings.directory / address.run_id)
     directory.create()
-    run = _run_file(address.run_id, settings, run_roles(args), redactor)
+    run = describe_run(address.run_id, settings, run_roles(args), redactor)
     if not (directory.path / "run.json").exists():
         directory.write(run)
     return directory, run
@@ -384,7 +321,7 @@ def _session(
 
 def _record_process(session: Session, args: Namespace) -> None:
     """The facts of this process: under `<role>/process/` for a role, else in one value under `process/`."""
-    facts = session.redactor.config(to_json_mapping(_process_facts(args)))
+    facts = session.redactor.config(to_json_mapping(process_facts(args)))
     role = session.role
     if role is None:
         label = "primary" if session.is_primary else f"{facts['host']}-{facts['pid']}"
@@ -393,35 +330,3 @@ def _record_process(session: Session, args: Namespace) -> None:
         session.recorder.config("", RANK_OWN, {f"{role}/process/{key}": value for key, value in facts.items()})
     else:
         session.recorder.config(role, RANK_OWN, {f"process/{key}": value for key, value in facts.items()})
-
-
-def _process_facts(args: Namespace) -> dict[str, Json]:
-    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "megatron.core", "wandb")}
-    facts: dict[str, Json] = {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "python": platform.python_version(),
-        "rank": _rank(args),
-        "world_size": _int_or_none(getattr(args, "world_size", None)),
-        "device": _device(),
-    }
-    return facts | {f"version_{name}": str(version) for name, version in loaded.items() if version}
-
-
-def _rank(args: Namespace) -> int | None:
-    """The rank in this process's own `torch.distributed` world where it has one, else what the arguments say."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return int(distributed.get_rank())
-    return _int_or_none(getattr(args, "rank", None))
-
-
-def _device() -> str:
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
-        return "cpu"
-    return str(torch.cuda.get_device_name())
-
-
-def _int_or_none(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -9,33 +9,22 @@ nothing is written.
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
-import shlex
-import signal
 import sys
-import threading
-import traceback
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from slime_logging.config.redact import safe_error, safe_exception_text
+from slime_logging.config.redact import safe_error
 from slime_logging.errors import RunConflictError, SettingsError
-from slime_logging.record.delivery import DeliveryResult
+from slime_logging.lifetime import be_first_at_exit, changing, end, enter, is_joined, primaries, session_of, swallow
 from slime_logging.record.rendezvous import find
-from slime_logging.session import Session, join, start_primary
-from slime_logging.settings import PLACE_OPTIONS, Settings
+from slime_logging.session import join, start_primary
+from slime_logging.settings import Settings
 
 logger = logging.getLogger("slime_logging")
-
-_sessions: list[Session] = []
-_lock = threading.RLock()
-_forked_from: list[Session] = []
-_swallowed: set[str] = set()
 
 
 def init_tracking(args: Namespace, primary: bool = True, role: str | None = None, **ignored: Any) -> None:
@@ -110,14 +99,14 @@ def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
     Raises:
         KeyError: `metrics` has no `step_key`.
     """
-    session = _session_of(args)
+    session = session_of(args)
     if session is not None:
         try:
             session.log(metrics, step_key)
         except KeyError:
             raise
         except Exception as error:
-            _swallow("log", session, error)
+            swallow("log", session, error)
 
 
 def log_config(args: object, values: Mapping[str, Any], role: str | None = None) -> None:
@@ -128,12 +117,12 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
         values: name -> value; anything becomes readable JSON.
         role: whose configuration it is; None means the role of this process (the un-prefixed keys in the primary).
     """
-    session = _session_of(args)
+    session = session_of(args)
     if session is not None:
         try:
             session.log_config(values, role)
         except Exception as error:
-            _swallow("log_config", session, error)
+            swallow("log_config", session, error)
 
 
 def finish_tracking(args: object, exit_code: int = 0) -> None:
@@ -146,10 +135,10 @@ def finish_tracking(args: object, exit_code: int = 0) -> None:
         args: the arguments that this process joined with.
         exit_code: 0 for a job that ended well.
     """
-    with _lock:
-        session = _session_of(args)
+    with changing():
+        session = session_of(args)
         if session is not None:
-            _finish(session, exit_code)
+            end(session, exit_code)
 
 
 @contextmanager
@@ -175,7 +164,7 @@ def _init(args: Namespace, settings: Settings, *, primary: bool, role: str | Non
         if primary:
             args.wandb_run_id = None
         return
-    with _lock:
+    with changing():
         if primary:
             try:
                 _init_primary(args, settings, role)
@@ -183,22 +172,22 @@ def _init(args: Namespace, settings: Settings, *, primary: bool, role: str | Non
                 raise safe_error(error, args) from None
             return
         address = find(args)
-        if address is None or _joined(args, role, address.run_id):
+        if address is None or is_joined(args, role, address.run_id):
             return
-        session = join(args, settings, role, address, _be_first_at_exit, wants_client=wants_client)
-        _enter(session)
+        session = join(args, settings, role, address, be_first_at_exit, wants_client=wants_client)
+        enter(session)
 
 
 def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None:
-    for session in [s for s in _sessions if s.is_primary]:
+    for session in primaries():
         if session.args is args:
             return
         logger.warning(
             "slime_logging: a new run begins in this process; the one before, %s, ends", session.directory.path
         )
-        _finish(session, 0)
-    session = start_primary(args, settings, role, _be_first_at_exit)
-    _enter(session)
+        end(session, 0)
+    session = start_primary(args, settings, role, be_first_at_exit)
+    enter(session)
     trackers = ", ".join(_tracker_label(name, settings) for name in settings.trackers) or "journals only"
     print(
         f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}",
@@ -223,136 +212,7 @@ def _only_wandb(args: Namespace) -> Settings | None:
     return replace(settings, trackers=("wandb",)) if "wandb" in settings.trackers else None
 
 
-def _enter(session: Session) -> None:
-    _sessions.append(session)
-    _be_first_at_exit()
-    _handle_sigterm()
-
-
-def _joined(args: Namespace, role: str | None, run_id: str) -> bool:
-    """Whether this process takes part in the run in this role already; slime joins again each time it wakes a trainer."""
-    for session in _sessions:
-        if session.role == role and not session.is_primary and session.recorder.opening.run_id == run_id:
-            session.args = args
-            return True
-    return False
-
-
-def _session_of(args: object) -> Session | None:
-    """The session that was begun with these arguments, else the latest one of this process."""
-    if _forked_from:
-        _rejoin_after_fork()
-    for session in reversed(_sessions):
-        if session.args is args:
-            return session
-    return _sessions[-1] if _sessions else None
-
-
-def _finish(session: Session, exit_code: int) -> None:
-    _sessions.remove(session)
-    try:
-        results = session.finish(exit_code)
-    except Exception as error:
-        _swallow("finish_tracking", session, error)
-        return
-    left = [result for result in results if not result.is_complete]
-    if left:
-        print(_what_is_left(session, left), file=sys.stderr, flush=True)
-
-
-def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
-    lines = [
-        f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({r.state}{': ' if r.reason else ''}{r.reason})"
-        for r in left
-    ]
-    return "\n".join(
-        [*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {_what_to_sync(session)}"]
-    )
-
-
-def _what_to_sync(session: Session) -> str:
-    """The run's directory, and the places that `sync` does not believe the directory itself."""
-    options = session.settings.options
-    places = {
-        name: options[name] for name, variable in PLACE_OPTIONS.items() if options[name] != os.environ.get(variable)
-    }
-    words = [
-        f"-o {shlex.quote(f'{name}={session.redactor.text(str(place))}')}" for name, place in places.items() if place
-    ]
-    return " ".join([str(session.directory.path), *words])
-
-
-def _swallow(call: str, session: Session, error: Exception) -> None:
-    """A bug of ours is told with its traceback, once a call, and does not reach training."""
-    if call not in _swallowed:
-        _swallowed.add(call)
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        text = safe_exception_text(session.redactor, error)
-        logger.error("slime_logging: %s failed; training goes on: %s\n%s", call, text, frames)
-
-
 def _code_of(stop: SystemExit) -> int:
     if stop.code is None:
         return 0
     return stop.code if isinstance(stop.code, int) else 1
-
-
-# -- the process's own life: exit, signals, forks -----------------------------------------------------------------
-
-
-def _finish_at_exit() -> None:
-    exit_code = 1 if getattr(sys, "last_type", None) is not None else 0
-    with _lock:
-        for session in list(_sessions):
-            _finish(session, exit_code)
-
-
-def _be_first_at_exit() -> None:
-    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened, would close it under
-    us.
-    """
-    atexit.unregister(_finish_at_exit)
-    atexit.register(_finish_at_exit)
-
-
-def _handle_sigterm() -> None:
-    """Turn the default death by SIGTERM into a SystemExit, so that the job's `finally` blocks and ours run."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        return
-
-    def leave(signum: int, _: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise SystemExit(128 + signum)
-
-    signal.signal(signal.SIGTERM, leave)
-
-
-def _after_fork_in_child() -> None:
-    global _lock
-    _lock = threading.RLock()
-    _forked_from[:] = _sessions or _forked_from
-    _sessions.clear()
-    for session in _forked_from:
-        session.abandon()
-
-
-def _rejoin_after_fork() -> None:
-    """A forked child that logs becomes a process of the run of its own, with its own journal."""
-    with _lock:
-        parents, _forked_from[:] = list(_forked_from), []
-        for parent in parents:
-            try:
-                address = find(parent.args)
-                if address is not None:
-                    _sessions.append(join(parent.args, parent.settings, parent.role, address, _be_first_at_exit))
-            except Exception as error:  # `log` brought us here, and must not raise
-                logger.error(
-                    "slime_logging: this forked process cannot join its parent's run, and is not tracked: %s",
-                    safe_exception_text(parent.redactor, error),
-                )
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -26,7 +26,7 @@ def no_session_left() -> Iterator[None]:
     yield
     import sys
 
-    tracking = sys.modules.get("slime_logging.tracking")
-    if tracking is not None:
-        for session in list(tracking._sessions):
-            tracking._finish(session, 0)
+    lifetime = sys.modules.get("slime_logging.lifetime")
+    if lifetime is not None:
+        for session in list(lifetime._sessions):
+            lifetime.end(session, 0)

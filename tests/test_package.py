@@ -21,11 +21,14 @@ MAY_IMPORT = {
     "backends": {"errors", "backends"},
     "config": {"errors", "backends", "config"},
     "record": {"errors", "backends", "config", "record"},
-    "session": {"errors", "backends", "config", "record", "settings"},
-    "tracking": {"config", "errors", "record", "session", "settings"},
+    "process": {"backends"},
+    "description": {"errors", "backends", "config", "record", "settings"},
+    "session": {"backends", "config", "description", "errors", "process", "record", "settings"},
+    "lifetime": {"config", "record", "session", "settings"},
+    "tracking": {"config", "errors", "lifetime", "record", "session", "settings"},
     "slime": {"backends", "config", "settings", "tracking"},
     "demo": {"", "config", "cli", "demo"},
-    "cli": {"", "errors", "backends", "config", "record", "session", "settings", "demo", "cli", "tracking"},
+    "cli": {"", "errors", "backends", "config", "record", "description", "settings", "demo", "cli", "tracking"},
 }
 """Which rooms a room may import; everything not listed is an arrow the wrong way."""
 

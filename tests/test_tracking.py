@@ -286,6 +286,23 @@ def test_odd_values_in_metrics_are_kept_in_the_nearest_form(tmp_path):
     assert "object" in row.metrics["train/object"]
 
 
+def test_what_a_jobs_own_signal_handler_raises_while_we_run_is_the_jobs(tmp_path):
+    def leave(*_: object) -> None:
+        raise TimeoutError("the job's own limit")
+
+    args = job(tmp_path)
+    sl.init_tracking(args)
+    before = signal.signal(signal.SIGALRM, leave)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(TimeoutError, match="own limit"):
+            while True:
+                sl.log(args, {"train/step": 1, "train/x": 0.5}, "train/step")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.parametrize("step", ["text", float("nan"), None, [1]])
 def test_a_step_that_is_no_number_does_not_cost_the_row(tmp_path, step):
     args = job(tmp_path)
@@ -317,9 +334,9 @@ def test_a_secret_that_shows_itself_late_is_hidden_in_names_used_before(tmp_path
     first = {"train/step": 1, f"train/{token[4:]}": 1.0}
     sl.log(args, first, "train/step")
     sl.log(args, {"train/step": 2, "train/note": f"clone with {token}"}, "train/step")
-    from slime_logging import tracking
+    from slime_logging import lifetime
 
-    tracking._sessions[-1].redactor.learn("late_key", token[4:])
+    lifetime._sessions[-1].redactor.learn("late_key", token[4:])
     sl.log(args, {**first, "train/step": 3}, "train/step")
     sl.finish_tracking(args)
     assert not [name for row in held(args).rows[1:] for name in row.metrics if token[4:] in name]
@@ -401,7 +418,11 @@ def test_a_forked_child_writes_a_journal_of_its_own(tmp_path):
 def test_a_child_that_is_still_alive_does_not_keep_the_run_locked(tmp_path):
     code = textwrap.dedent(JOB) + "if os.fork() == 0: time.sleep(20); os._exit(0)\nos._exit(0)"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=30, capture_output=False)
-    assert not RunDirectory(tmp_path / "job").has_living_primary
+    locks = RunDirectory(tmp_path / "job").locks
+    deadline = time.monotonic() + 10  # the child may still be about to let go when its parent is gone already
+    while locks.has_living_primary and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not locks.has_living_primary
 
 
 def test_spawned_processes_join_by_the_pickled_arguments(tmp_path):
@@ -433,9 +454,9 @@ def test_a_broken_journal_is_told_once_and_rows_go_on_to_the_tracker(tmp_path, c
     args = job(tmp_path)
     sl.init_tracking(args)
     sl.log(args, {"train/step": 0, "train/x": 1}, "train/step")
-    from slime_logging import tracking
+    from slime_logging import lifetime
 
-    session = tracking._session_of(args)
+    session = lifetime.session_of(args)
     null = os.open("/dev/full", os.O_WRONLY)
     os.dup2(null, session.recorder.journal._fd)
     for step in range(1, 6):

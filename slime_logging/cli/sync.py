@@ -76,7 +76,7 @@ def _deliver(
 
     check_trackers(trackers)
     facts = facts_of(directory, run, overrides, trackers, is_writing=True)
-    directory.claim_delivery()
+    directory.locks.claim_delivery()
     redactor = redactor_of(facts.options)
     status = run_status(directory)
     exit_codes = [j.exit_code for j in status.journals if j.opening.is_primary and j.opening.start == run.num_starts]
@@ -100,7 +100,7 @@ def _deliver(
         _show_progress(deliveries, status.num_rows, timeout_s)
         return [delivery.wait() for delivery in deliveries]
     finally:
-        directory.unlock()
+        directory.locks.unlock()
 
 
 def _show_progress(deliveries: list[Delivery], num_rows: int, timeout_s: float) -> None:

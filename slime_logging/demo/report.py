@@ -71,7 +71,10 @@ SHOW: dict[str, tuple[str, str]] = {
     "wandb": ("wandb", "{bin}wandb leet run {place}"),
     "trackio": ("trackio", "TRACKIO_DIR={place} {bin}trackio show --project {project}"),
     "tensorboard": ("tensorboard", "{bin}tensorboard --load_fast=false --logdir {place}"),
-    "mlflow": ("mlflow", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {bin}mlflow ui --backend-store-uri sqlite:///{place}/mlflow.db"),
+    "mlflow": (
+        "mlflow",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {bin}mlflow ui --backend-store-uri sqlite:///{place}/mlflow.db",
+    ),
     "swanlab": ("swanlab", "{bin}swanlab sync {place}/run-*"),
 }
 """Tracker -> the folder of its data in the run's directory, and the command that shows them."""

@@ -16,24 +16,21 @@ Policy:
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import cast
-
-import orjson
 
 from slime_logging.backends import destination, new_backend
 from slime_logging.backends.base import Backend, Row, RunFacts, Writer
 from slime_logging.errors import BackendError, TryAgain, WillNeverWork
+from slime_logging.record.aside import AsideFile
 from slime_logging.record.cursor import adopt, next_cursor, read_cursors
+from slime_logging.record.direct import DirectRows
 from slime_logging.record.entries import Opening
 from slime_logging.record.feed import Batch, Feed, count_rows, read_opening
 from slime_logging.record.held import Held
@@ -54,12 +51,6 @@ ORPHAN_S = 1.0
 """How long the process of a killed delivery's client may outlive it and go on writing (W&B's looks every 0.25 s); then
 it is looked.
 """
-
-MAX_DIRECT_ROWS = 20_000
-"""Rows that no journal could take and that wait in memory: about 100 MB of rows of 30 floats. Beyond it the oldest go.
-"""
-
-BATCH_ROWS = 1_000
 
 NOTHING = "-"
 """No process's name: a delivery with this `only` has no journal to read, and takes rows from `hand_directly` alone."""
@@ -131,9 +122,8 @@ class Delivery:
         self._pending: Batch | None = None
         self._held = Held()
         self._is_careful = False
-        self._direct: deque[Row] = deque(maxlen=MAX_DIRECT_ROWS)
-        self._direct_handed: deque[Row] = deque(maxlen=MAX_DIRECT_ROWS)
-        self._has_overflowed = False
+        self._direct = DirectRows(backend)
+        self._aside = AsideFile(directory, self._where, writer.label)
         self._num_opens = 0
         self._is_open = False
         self._stop = threading.Event()
@@ -148,14 +138,7 @@ class Delivery:
 
     def hand_directly(self, row: Row) -> None:
         """Deliver a row that no journal could take; it lives in this process's memory until the tracker has it."""
-        if len(self._direct) == MAX_DIRECT_ROWS and not self._has_overflowed:
-            self._has_overflowed = True
-            logger.error(
-                "slime_logging: %s takes nothing, and memory is bounded: the oldest of %d rows are lost",
-                self.name,
-                MAX_DIRECT_ROWS,
-            )
-        self._direct.append(row)
+        self._direct.add(row)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -191,7 +174,7 @@ class Delivery:
             state="unfinished" if self._thread.is_alive() else cursor.state,
             reason=cursor.reason,
             num_confirmed=num_confirmed,
-            num_left=num_left + len(self._direct) + len(self._direct_handed),
+            num_left=num_left + len(self._direct),
             num_set_aside=cursor.num_set_aside,
         )
 
@@ -204,7 +187,7 @@ class Delivery:
         owner = opening.owner or opening.journal
         if self._only is not None:
             return owner == self._only
-        return self.name not in opening.delivers or self._writer.is_sync or not self._directory.is_held(owner)
+        return self.name not in opening.delivers or self._writer.is_sync or not self._directory.locks.is_held(owner)
 
     def _begin_journal(self, opening: Opening) -> int:
         if self.name in opening.delivers and self._only is None:
@@ -264,7 +247,7 @@ class Delivery:
             if time.monotonic() - self._config_at >= CURSOR_INTERVAL_S:  # each costs as much as all journals together
                 self._set_config()
             self._save_cursor()
-            if is_last and self._feed.is_at_mark() and not self._direct:
+            if is_last and self._feed.is_at_mark() and not self._direct.are_waiting:
                 break
             if time.monotonic() > self._deadline:
                 raise TryAgain("the time for finishing ran out")
@@ -289,14 +272,14 @@ class Delivery:
             self._doubt()
             raise
         self._cursor.confirm()
-        self._direct_handed.clear()
+        self._direct.confirm()
         self._cursor.is_closed = True
         self._settle("closed", "")
 
     def _take(self) -> bool:
         if self._pending is None:
             batch = self._feed.take()
-            self._pending = batch if batch.ends or self._direct else None
+            self._pending = batch if batch.ends or self._direct.are_waiting else None
         return self._pending is not None
 
     def _set_config(self) -> None:
@@ -313,18 +296,14 @@ class Delivery:
 
     def _write_pending(self) -> None:
         batch = cast(Batch, self._pending)
-        direct = list(islice(self._direct, BATCH_ROWS))
+        direct = self._direct.next_batch()
         rows = [row for row in (*batch.rows, *direct) if not self._held.take(self._backend, row)]
         try:
             num_aside = self._write(rows)
         except TryAgain:
             self._doubt()
             raise
-        for row in direct:
-            with suppress(ValueError):  # it went meanwhile, as the oldest of too many
-                self._direct.remove(row)
-            if not self._backend.is_durable:
-                self._direct_handed.append(row)
+        self._direct.hand(direct, is_confirmed=self._backend.is_durable)
         for journal, (offset, num_rows) in batch.ends.items():
             aside = num_aside.pop(journal, 0)
             self._cursor.hand(journal, offset, num_rows - aside, aside, is_confirmed=self._backend.is_durable)
@@ -357,8 +336,7 @@ class Delivery:
         self._pending = None
         self._cursor.take_back()
         self._feed.rewind(lambda journal: self._cursor.place(journal).confirmed)
-        self._direct.extendleft(reversed(self._direct_handed))
-        self._direct_handed.clear()
+        self._direct.take_back()
 
     def _write_one_by_one(self, rows: list[Row]) -> dict[str, int]:
         """Find the rows that the tracker refuses; if it refuses everything, it is the tracker that is at fault."""
@@ -375,20 +353,9 @@ class Delivery:
                     raise
         num_aside: dict[str, int] = {}
         for row, reason in refused:
-            self._set_aside(row, reason)
+            self._aside.add(row, reason, self.name)
             num_aside[row.journal] = num_aside.get(row.journal, 0) + 1
         return num_aside
-
-    def _set_aside(self, row: Row, reason: str) -> None:
-        if self._cursor.num_set_aside == 0:
-            logger.warning("slime_logging: %s refuses a row for good (%s); it stays in the journal", self.name, reason)
-        path = self._directory.delivery / f"{self._cursor.destination}@{self._writer.label}.aside.jsonl"
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(fd, "ab") as file:
-                file.write(orjson.dumps({"row_id": row.row_id, "reason": reason}) + b"\n")
-        except OSError:
-            logger.warning("slime_logging: could not note that row %s was set aside", row.row_id)
 
     # -- trying again, and the end ------------------------------------------------------------------------------------
 

@@ -3,11 +3,9 @@
     <tracking-dir>/<run id>/
         run.json          what the run is; replaced as a whole by the primary only, at each start
         primary.lock      held by the living primary
-        delivery.lock     shared by the living processes that deliver, or held by one `slime-logging sync`
+        delivery.lock     held by whoever delivers (see `locks`)
         journals/         one file a process
-        delivery/         per tracker and delivering process: the cursor, and what was set aside; <journal>.lock is
-        held by the
-                          living process that delivers this journal itself
+        delivery/         per tracker and delivering process: the cursor, and what was set aside
         wandb/ ...        the trackers' own local files
 
 Policy: no file is written by two processes. Files are 0600, directories 0700. What is read back is hostile: names are
@@ -16,9 +14,6 @@ checked, links are not followed, sizes are bounded.
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import logging
 import os
 import re
 import secrets
@@ -33,10 +28,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from slime_logging.errors import RunConflictError, RunNotFoundError, SettingsError
+from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.record.journal import SUFFIX
-
-logger = logging.getLogger("slime_logging")
+from slime_logging.record.locks import RunLocks
 
 RUN_FILE = "run.json"
 SCHEMA = 1
@@ -92,116 +86,12 @@ class RunDirectory:
         self.path = path.absolute()
         self.journals = self.path / "journals"
         self.delivery = self.path / "delivery"
-        self._lock_fd = -1
-        self._delivery_fd = -1
-        self._own_fd = -1
+        self.locks = RunLocks(self.path)
 
     def create(self) -> None:
         """Make the directories; those that exist already stay as they are."""
         for directory in (self.path.parent, self.path, self.journals, self.delivery):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-    def lock(self) -> None:
-        """Become the run's primary until this process ends or `unlock`.
-
-        Raises:
-            RunConflictError: another living process is the primary.
-        """
-        fd = _open_lock(self.path / "primary.lock")
-        try:
-            _flock(fd, fcntl.LOCK_EX)
-        except BlockingIOError as error:
-            owner = os.read(fd, 256).decode(errors="replace").strip()
-            os.close(fd)
-            raise RunConflictError(
-                f"run {self.path.name} already has a living primary ({owner or 'unknown process'}). "
-                "Give this job another --wandb-run-id, or end the other one first."
-            ) from error
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"host {socket.gethostname()}, pid {os.getpid()}\n".encode(), 0)
-        self._lock_fd = fd
-
-    def share_delivery(self) -> None:
-        """Say that this process delivers journals of this directory, so that no `sync` begins beside it.
-
-        Raises:
-            RunConflictError: a `sync` is under way.
-        """
-        self._hold_delivery(fcntl.LOCK_SH, "`slime-logging sync` is delivering this run now; wait for it, or stop it")
-
-    def claim_delivery(self) -> None:
-        """Be the only process that delivers journals of this directory.
-
-        Raises:
-            RunConflictError: the job is still running, or another `sync` is under way.
-        """
-        self._hold_delivery(fcntl.LOCK_EX, "its job, or another sync, is delivering it now; it will go on by itself")
-
-    def hold(self, journal: str) -> None:
-        """Say that this process delivers its own journals, by the name of its main one, until it ends or `unlock`."""
-        self._own_fd = _open_lock(self._own_lock(journal))
-        _flock(self._own_fd, fcntl.LOCK_EX)
-
-    def is_held(self, journal: str) -> bool:
-        """Whether a living process holds this journal; also when nobody can tell."""
-        try:
-            fd = os.open(self._own_lock(journal), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
-        return False
-
-    def unlock(self, *, is_delivering: bool = False) -> None:
-        """Let go of all locks (in a forked child: of the inherited descriptors, without releasing the parent's locks).
-
-        Args:
-            is_delivering: a delivery of this process hangs and may yet go on: keep what says so.
-        """
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-        self._lock_fd = -1
-        if is_delivering:
-            return
-        for fd in (self._delivery_fd, self._own_fd):
-            if fd >= 0:
-                os.close(fd)
-        self._delivery_fd = self._own_fd = -1
-
-    def _own_lock(self, journal: str) -> Path:
-        return self.delivery / f"{Path(journal).name}.lock"
-
-    def _hold_delivery(self, kind: int, why: str) -> None:
-        if self._delivery_fd >= 0:
-            return
-        fd = _open_lock(self.path / "delivery.lock")
-        try:
-            _flock(fd, kind)
-        except BlockingIOError as error:
-            os.close(fd)
-            raise RunConflictError(f"run {self.path.name}: {why}.") from error
-        self._delivery_fd = fd
-
-    @property
-    def has_living_primary(self) -> bool:
-        """Whether a process holds the run's lock now."""
-        try:
-            fd = os.open(self.path / "primary.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-        return False
 
     def read(self) -> RunFile:
         """What `run.json` says.
@@ -249,27 +139,6 @@ class RunDirectory:
                 )
         except OSError:
             return []
-
-
-def _open_lock(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-
-def _flock(fd: int, kind: int) -> None:
-    """Take a lock at once; `BlockingIOError` when another process has it. Some network file systems know no locks:
-    said once.
-    """
-    try:
-        fcntl.flock(fd, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):
-            os.close(fd)
-            raise
-        logger.warning(
-            "slime_logging: this file system has no locks (%s): nothing keeps two jobs from one run id", error.strerror
-        )
 
 
 def write_whole(path: Path, data: bytes) -> None:

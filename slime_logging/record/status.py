@@ -74,7 +74,7 @@ def run_status(directory: RunDirectory) -> RunStatus:
     return RunStatus(
         run=run,
         path=directory.path,
-        is_running=directory.has_living_primary,
+        is_running=directory.locks.has_living_primary,
         journals=journals,
         deliveries=delivery_statuses(directory, num_rows),
     )

@@ -107,11 +107,11 @@ def test_a_mistake_ends_with_1_and_one_line(killed, tmp_path, words, told):
 
 def test_a_run_that_is_being_delivered_is_left_alone(killed):
     holder = RunDirectory(killed)
-    holder.share_delivery()
+    holder.locks.share_delivery()
     try:
         code, text = call("sync", killed)
     finally:
-        holder.unlock()
+        holder.locks.unlock()
     assert (code, "delivering it now" in text.replace("\n", " ")) == (1, True)
 
 

@@ -20,7 +20,7 @@ from slime_logging.record.journal import Journal
 from slime_logging.record.run import RunDirectory
 from slime_logging.record.status import journal_rows, journal_status
 from slime_logging.record.verify import verify
-from slime_logging.session import run_facts
+from slime_logging.description import run_facts
 from tests.proofs import file_tracker
 from tests.record.test_run import run_file
 

@@ -222,7 +222,7 @@ def test_a_tracker_that_never_comes_back_does_not_keep_the_job(tmp_path, hanging
     sl.finish_tracking(args)  # the test would time out
     assert f"{num_left} rows (unfinished" in capfd.readouterr().err
     with pytest.raises(RunConflictError):
-        RunDirectory(tmp_path / "job").claim_delivery()
+        RunDirectory(tmp_path / "job").locks.claim_delivery()
     hanging.where = ""
     hanging.is_let_go.set()
     for thread in [thread for thread in threading.enumerate() if thread.name == "slime-logging-memory"]:

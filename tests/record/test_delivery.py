@@ -9,14 +9,15 @@ import pytest
 
 from slime_logging.backends import BACKENDS, memory
 from slime_logging.backends.base import Row, Writer
+from slime_logging.description import run_facts
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.record import delivery as delivery_module
+from slime_logging.record import direct
 from slime_logging.record.cursor import read_cursors
 from slime_logging.record.delivery import NOTHING, NUM_REFUSALS_IN_A_ROW, Delivery
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
 from slime_logging.record.run import RunDirectory
-from slime_logging.session import run_facts
 from tests.record.test_run import run_file
 from tests.record.trackers import Plan, new_plan
 
@@ -287,7 +288,7 @@ def test_repair_sends_what_the_tracker_lost_and_nothing_else(plan, run):
 
 
 def test_journals_that_their_own_living_process_delivers_are_left_to_it_but_for_their_configuration(plan, run):
-    RunDirectory(run.path).hold("own")
+    RunDirectory(run.path).locks.hold("own")
     own = journal(run, "own", delivers=("faulty",))
     own.append(encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}}))
     add_rows(own, 3)
@@ -300,7 +301,7 @@ def test_journals_that_their_own_living_process_delivers_are_left_to_it_but_for_
 @pytest.mark.parametrize("start", [1, 2])
 def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_is_dead(plan, run, start):
     own = RunDirectory(run.path)
-    own.hold("own")
+    own.locks.hold("own")
     j = journal(run, "own", delivers=("faulty",))
     add_rows(j, 3)
     itself = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own")
@@ -313,7 +314,7 @@ def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_
     while 10 not in steps():
         time.sleep(0.01)
     assert steps() == [0, 1, 2, 10]
-    own.unlock()  # as its death does
+    own.locks.unlock()  # as its death does
     primary.stop(0, 5.0)
     assert primary.wait().is_complete
     assert sorted(steps()) == [0, 1, 2, 3, 4, 10]
@@ -336,13 +337,13 @@ def test_a_primary_settles_nothing_for_a_process_that_delivers_itself(plan, run)
     """A secondary's hand-over is looked up after its death though a primary came and went meanwhile."""
     plan.is_durable = False
     own = RunDirectory(run.path)
-    own.hold("own")
+    own.locks.hold("own")
     add_rows(journal(run, "own", delivers=("faulty",)), 3)
     itself = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own")
     itself._pass_on()
     itself._save_cursor(now=True)
     assert deliver(run, "primary").is_complete
-    own.unlock()
+    own.locks.unlock()
     assert deliver(run, "after").is_complete
     assert steps() == [0, 1, 2]
 
@@ -393,7 +394,7 @@ def test_rows_that_no_journal_could_take_are_delivered_from_memory_once(plan, ru
 
 
 def test_rows_in_memory_are_bounded_and_their_loss_is_told_once(plan, run, caplog, monkeypatch):
-    monkeypatch.setattr(delivery_module, "MAX_DIRECT_ROWS", 10)
+    monkeypatch.setattr(direct, "MAX_DIRECT_ROWS", 10)
     delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"), only=NOTHING)
     for step in range(15):
         delivery.hand_directly(direct_row(step))

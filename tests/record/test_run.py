@@ -60,36 +60,36 @@ def test_an_id_that_could_name_another_path_is_refused(bad):
 
 def test_a_second_primary_is_refused_by_name_and_pid(tmp_path):
     directory = made(tmp_path)
-    directory.lock()
+    directory.locks.lock()
     with pytest.raises(RunConflictError, match=rf"pid {os.getpid()}"):
-        RunDirectory(directory.path).lock()
-    directory.unlock()
-    RunDirectory(directory.path).lock()
+        RunDirectory(directory.path).locks.lock()
+    directory.locks.unlock()
+    RunDirectory(directory.path).locks.lock()
 
 
 def test_the_lock_of_a_killed_primary_is_free(tmp_path):
     directory = made(tmp_path)
     code = (
         "import sys, time; from pathlib import Path; from slime_logging.record.run import RunDirectory\n"
-        "RunDirectory(Path(sys.argv[1])).lock(); print('locked', flush=True); time.sleep(60)"
+        "RunDirectory(Path(sys.argv[1])).locks.lock(); print('locked', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(directory.path)], stdout=subprocess.PIPE)
     process.stdout.readline()
-    assert directory.has_living_primary
+    assert directory.locks.has_living_primary
     process.kill()
     process.wait()
-    assert not directory.has_living_primary
-    directory.lock()
-    directory.unlock()
+    assert not directory.locks.has_living_primary
+    directory.locks.lock()
+    directory.locks.unlock()
 
 
 def test_a_sync_and_a_running_delivery_exclude_each_other(tmp_path):
     directory = made(tmp_path)
-    directory.share_delivery()
+    directory.locks.share_delivery()
     with pytest.raises(RunConflictError):
-        RunDirectory(directory.path).claim_delivery()
-    RunDirectory(directory.path).share_delivery()
-    directory.unlock()
+        RunDirectory(directory.path).locks.claim_delivery()
+    RunDirectory(directory.path).locks.share_delivery()
+    directory.locks.unlock()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_run_is_found_by_path_and_by_id_and_a_wrong_name_lists_those_there(tmp
 
 def test_everything_is_for_the_owner_only(tmp_path):
     directory = made(tmp_path)
-    directory.lock()
+    directory.locks.lock()
     modes = {p.name: p.stat().st_mode & 0o777 for p in (directory.path, *directory.path.iterdir())}
     assert modes == {
         "abc": 0o700,
@@ -137,7 +137,7 @@ def test_everything_is_for_the_owner_only(tmp_path):
         "journals": 0o700,
         "delivery": 0o700,
     }
-    directory.unlock()
+    directory.locks.unlock()
 
 
 def test_a_failed_replacement_leaves_the_old_file_and_no_scrap(tmp_path):
