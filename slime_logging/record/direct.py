@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import islice
 
 from slime_logging.backends.base import Row
@@ -29,6 +29,7 @@ class DirectRows:
         self._waiting: deque[Row] = deque(maxlen=MAX_DIRECT_ROWS)
         self._handed: deque[Row] = deque(maxlen=MAX_DIRECT_ROWS)
         self._has_overflowed = False
+        self._lock = threading.RLock()  # a signal handler may log while its thread is in here
 
     def __len__(self) -> int:
         """How many rows the tracker has not confirmed."""
@@ -41,26 +42,30 @@ class DirectRows:
 
     def add(self, row: Row) -> None:
         """Let a row wait."""
-        if len(self._waiting) == MAX_DIRECT_ROWS and not self._has_overflowed:
+        with self._lock:
+            is_full = len(self._waiting) == MAX_DIRECT_ROWS
+            self._waiting.append(row)
+        if is_full and not self._has_overflowed:
             self._has_overflowed = True
             logger.error(
                 "slime_logging: %s takes nothing, and memory is bounded: the oldest of %d rows are lost",
                 self._tracker,
                 MAX_DIRECT_ROWS,
             )
-        self._waiting.append(row)
 
     def next_batch(self) -> list[Row]:
         """The rows to hand over next; they keep waiting until `hand`."""
-        return list(islice(self._waiting, BATCH_ROWS))
+        with self._lock:
+            return list(islice(self._waiting, BATCH_ROWS))
 
     def hand(self, rows: Sequence[Row], *, is_confirmed: bool) -> None:
         """Note that these rows are with the client."""
-        for row in rows:
-            with suppress(ValueError):  # it went meanwhile, as the oldest of too many
-                self._waiting.remove(row)
+        with self._lock:
+            for row in rows:
+                if self._waiting and self._waiting[0] is row:  # else it went meanwhile, as the oldest of too many
+                    self._waiting.popleft()
             if not is_confirmed:
-                self._handed.append(row)
+                self._handed.extend(rows)
 
     def confirm(self) -> None:
         """Note that the tracker holds all that was handed over."""
@@ -68,5 +73,6 @@ class DirectRows:
 
     def take_back(self) -> None:
         """The client may have lost what it was given: let it wait again, in its order."""
-        self._waiting.extendleft(reversed(self._handed))
-        self._handed.clear()
+        with self._lock:
+            self._waiting.extendleft(reversed(self._handed))
+            self._handed.clear()

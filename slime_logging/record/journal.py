@@ -108,6 +108,8 @@ class Journal:
             try:
                 num_written = os.write(self._fd, data)
             except OSError as error:
+                if error.errno is None:  # not the system's: a signal handler of the job raised it, a TimeoutError say
+                    raise
                 raise self._broken(error.strerror or str(error)) from error
             if num_written != len(data):
                 raise self._broken(f"only {num_written} of {len(data)} bytes were written")

@@ -178,6 +178,21 @@ def test_a_full_disk_breaks_the_journal_and_keeps_what_was_acknowledged(tmp_path
     assert [r["value"] for r in read_all(journal.path)] == list(range(acknowledged))
 
 
+def test_an_exception_of_the_jobs_signal_handler_does_not_break_the_journal(tmp_path, monkeypatch):
+    journal = Journal(tmp_path, "j")
+
+    def interrupted(*_: object) -> int:
+        raise TimeoutError("the job's own limit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", interrupted)
+        with pytest.raises(TimeoutError, match="own limit"):
+            journal.append(row(1))
+    journal.append(row(2))
+    journal.close()
+    assert [record["value"] for record in read_all(journal.path)] == [2]
+
+
 def test_a_record_beyond_the_limit_is_refused_and_the_journal_goes_on(tmp_path):
     journal = Journal(tmp_path, "j")
     with pytest.raises(ValueError, match="the most is"):
