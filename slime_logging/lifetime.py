@@ -1,8 +1,8 @@
 """The sessions of this process, and its own life: exit, signals, forks.
 
-Policy: a process that ends by itself, by an exception or by SIGTERM ends its sessions, with the exit code it deserves. A
-forked child leaves its parent's files alone and joins with a journal of its own when it first logs. A bug of ours is told with
-its traceback and does not reach training.
+Policy: a process that ends by itself, by an exception or by SIGTERM ends its sessions, with the exit code it deserves.
+A forked child leaves its parent's files alone and joins with a journal of its own when it first logs. A bug of ours is
+told with its traceback and does not reach training.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def enter(session: Session) -> None:
 
 
 def is_joined(args: Namespace, role: str | None, run_id: str) -> bool:
-    """Whether this process takes part in the run in this role already; slime joins again each time it wakes a trainer."""
+    """Whether this process is in the run in this role already; slime joins again each time it wakes a trainer."""
     for session in _sessions:
         if session.role == role and not session.is_primary and session.recorder.opening.run_id == run_id:
             session.args = args
@@ -82,7 +82,7 @@ def end(session: Session, exit_code: int) -> None:
 
 def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
     lines = [
-        f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({r.state}{': ' if r.reason else ''}{r.reason})"
+        f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({': '.join(filter(None, (r.state, r.reason)))})"
         for r in left
     ]
     return "\n".join(

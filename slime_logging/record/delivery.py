@@ -58,7 +58,7 @@ NOTHING = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryResult:
-    """How a delivery ended. `num_left` counts rows that the tracker has not confirmed, as far as this process can see."""
+    """How a delivery ended. `num_left` counts the rows that this process sees and the tracker has not confirmed."""
 
     backend: str
     state: str

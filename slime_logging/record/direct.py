@@ -1,4 +1,4 @@
-"""Rows that no journal could take, on their way to one tracker: they live in this process's memory until it has them."""
+"""Rows that no journal could take, on their way to one tracker: they live in this process's memory until then."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Journal:
 
     @property
     def num_records(self) -> int:
-        """How many sequence numbers were given, which is how many lines were acknowledged unless one was interrupted."""
+        """How many sequence numbers were given: as many as lines were acknowledged, unless one was interrupted."""
         return self._num_given
 
     @property

@@ -18,8 +18,8 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
     import wandb
     from typer.testing import CliRunner
 
-    from slime_logging.record.run import RunDirectory
     from slime_logging.description import run_facts
+    from slime_logging.record.run import RunDirectory
 
     args = job(tmp_path, use_memory=False, use_wandb=True, wandb_mode="offline")
     sl.init_tracking(args)

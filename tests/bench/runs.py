@@ -17,9 +17,9 @@ import psutil
 import slime_logging
 from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import Row, RunConfig, RunFacts, Writer
+from slime_logging.description import run_facts
 from slime_logging.record.delivery import Delivery, DeliveryResult
 from slime_logging.record.run import RunDirectory
-from slime_logging.description import run_facts
 from tests.bench.contestants import STEP, rows
 
 TIMEOUT_S = 600.0

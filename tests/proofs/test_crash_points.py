@@ -11,6 +11,7 @@ import pytest
 
 from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import Writer
+from slime_logging.description import run_facts
 from slime_logging.record import delivery as delivery_module
 from slime_logging.record import feed as feed_module
 from slime_logging.record.delivery import Delivery
@@ -20,7 +21,6 @@ from slime_logging.record.journal import Journal
 from slime_logging.record.run import RunDirectory
 from slime_logging.record.status import journal_rows, journal_status
 from slime_logging.record.verify import verify
-from slime_logging.description import run_facts
 from tests.proofs import file_tracker
 from tests.record.test_run import run_file
 

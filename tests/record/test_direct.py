@@ -10,7 +10,8 @@ from slime_logging.record.direct import DirectRows
 
 
 def row(step: int) -> Row:
-    return Row(journal="j", seq=step, time_s=1.0, role=None, step_key="train/step", step=step, metrics={"train/x": step})
+    metrics = {"train/x": step}
+    return Row(journal="j", seq=step, time_s=1.0, role=None, step_key="train/step", step=step, metrics=metrics)
 
 
 def steps(rows: list[Row]) -> list[float]:

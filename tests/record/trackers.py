@@ -1,4 +1,4 @@
-"""Trackers for the tests of delivery: they keep rows as the memory tracker does, and fail where the test tells them to."""
+"""Trackers for the tests of delivery: they keep rows as the memory tracker does, and fail where a test says so."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def _next(failures: list[Exception | None]) -> None:
 
 
 class FaultyBackend(MemoryBackend):
-    """The memory tracker, failing as planned. With `has_queue` it holds nothing before `close`, and a failed write loses the queue."""
+    """The memory tracker, failing as planned. With `has_queue` it holds nothing before `close`, and a failed write
+    loses the queue.
+    """
 
     name = "faulty"
 

@@ -17,8 +17,8 @@ from slime_logging.backends import destination
 from slime_logging.backends.base import RunFacts
 from slime_logging.cli.app import app
 from slime_logging.config.redact import Redactor
-from slime_logging.record.run import RunDirectory
 from slime_logging.description import run_facts
+from slime_logging.record.run import RunDirectory
 from slime_logging.settings import Settings
 from tests.secrets.hostile import EVIL, JOURNAL, row, write_run
 from tests.wandb_server import WandbServer
