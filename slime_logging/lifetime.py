@@ -81,9 +81,10 @@ def end(session: Session, exit_code: int) -> None:
 
 
 def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
+    states = [": ".join(filter(None, (result.state, result.reason))) for result in left]
     lines = [
-        f"slime_logging: {r.backend} has not confirmed {r.num_left} rows ({': '.join(filter(None, (r.state, r.reason)))})"
-        for r in left
+        f"slime_logging: {result.backend} has not confirmed {result.num_left} rows ({state})"
+        for result, state in zip(left, states, strict=True)
     ]
     return "\n".join(
         [*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {_what_to_sync(session)}"]

@@ -158,8 +158,9 @@ class Recorder:
     def _tell_broken(self, reason: str) -> None:
         self._is_broken = True
         logger.error(
-            f"slime_logging: cannot write {self.journal.path} ({reason}); rows go straight to the trackers from here on "
-            "and are not safe from a crash any more, and changes of the configuration are not recorded. Training goes on."
+            f"slime_logging: cannot write {self.journal.path} ({reason}); rows go straight to the trackers from here "
+            "on and are not safe from a crash any more, and changes of the configuration are not recorded. "
+            "Training goes on."
         )
 
     def _hand_directly(self, body: dict[str, Json]) -> None:
