@@ -108,7 +108,7 @@ def swallow(call: str, session: Session, error: Exception) -> None:
 
     What a signal handler of the job raised while we were running is the job's, and passes.
     """
-    if not _is_ours(error):
+    if _is_of_a_signal_handler(error):
         raise error
     if call not in _swallowed:
         _swallowed.add(call)
@@ -120,11 +120,11 @@ def swallow(call: str, session: Session, error: Exception) -> None:
 # -- the process's own life: exit, signals, forks -----------------------------------------------------------------
 
 
-def _is_ours(error: BaseException) -> bool:
-    """Whether the exception was raised in this package, or in what it called of Python's own library."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""
-    return module.partition(".")[0] in {"slime_logging", "orjson", "msgspec", *sys.stdlib_module_names} - {"__main__"}
+def _is_of_a_signal_handler(error: BaseException) -> bool:
+    """Whether a Python function that handles signals stands among the frames that the exception passed."""
+    handlers = (signal.getsignal(number) for number in signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _finish_at_exit() -> None:

@@ -61,7 +61,21 @@ class Session:
 
     def set_config(self, changed: Mapping[str, Any]) -> None:
         """Add the keys that changed."""
-        self._run.config.update(dict(changed), allow_val_change=True)
+        self._run.config.update({**self._keys_of_others(), **changed}, allow_val_change=True)
+
+    def _keys_of_others(self) -> dict[str, Any]:
+        """What a shared client that is not the primary would wipe out: each upload is a client's whole configuration,
+        and on a server that replaces, the last one to upload stands. So it adds what it does not know first.
+        """
+        if self._settings["mode"] != "shared" or self._settings["x_primary"]:
+            return {}
+        try:
+            there = wandb_api.read_config({**self._settings, "entity": self._run.entity})
+        except Exception:
+            # A server, or a key, that lets nobody read: the primary, which knows all of it, uploads it at its end.
+            return {}
+        known = set(self._run.config.keys())
+        return {key: value for key, value in there.items() if key not in known}
 
     def write(self, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Log history rows, each given with its step key."""
@@ -88,6 +102,9 @@ class Session:
             self._run.mark_preempting()
             exit_code = LEFT_EXIT_CODE
         entity = self._run.entity
+        others = self._keys_of_others()
+        if others:
+            self._run.config.update(others, allow_val_change=True)
         self._run.finish(exit_code=exit_code or 0)
         if is_online:
             self._raise_if_refused()

@@ -1,0 +1,101 @@
+"""A process on a host that does not see the run's directory: it keeps a journal there, and delivers that one itself."""
+
+from __future__ import annotations
+
+import copy
+import time
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+import slime_logging as sl
+from slime_logging.record.run import RunDirectory
+from slime_logging.record.status import journal_rows, run_status
+from tests.wandb_server.control import WandbServer
+
+
+@pytest.fixture
+def primary(tmp_path: Path, wandb_server: WandbServer) -> Namespace:
+    return Namespace(
+        lr=1e-6,
+        use_critic=True,
+        use_wandb=True,
+        wandb_mode="online",
+        wandb_key=wandb_server.key,
+        wandb_host=wandb_server.url,
+        wandb_project="p",
+        wandb_run_id="job",
+        tracking_dir=str(tmp_path / "host1"),
+        tracking_system_metrics="off",
+        tracking_finish_timeout=30,
+    )
+
+
+def critic_elsewhere(primary: Namespace, tmp_path: Path) -> Namespace:
+    """The critic's arguments as they arrive on another host: the primary's path means nothing there."""
+    args = copy.copy(primary)
+    args.lr = 5e-6
+    args.tracking_run_dir = str(tmp_path / "a-disk-of-host1" / "job")
+    args.tracking_dir = str(tmp_path / "host2")
+    return args
+
+
+@pytest.mark.parametrize("semantics", ["replace", "merge"])
+@pytest.mark.parametrize("is_primary_last", [True, False], ids=["primary-last", "primary-first"])
+def test_both_hosts_rows_and_configuration_arrive(tmp_path, primary, wandb_server, semantics, is_primary_last):
+    wandb_server.behave(config=semantics)
+    sl.init_tracking(primary)
+    critic = critic_elsewhere(primary, tmp_path)
+    sl.init_tracking(critic, primary=False, role="critic")
+    for step in range(20):
+        sl.log(primary, {"rollout/step": step, "rollout/reward": 0.5}, "rollout/step")
+        sl.log(critic, {"train/step": step, "train/critic-loss": 0.1}, "train/step")
+    for args in (critic, primary) if is_primary_last else (primary, critic):
+        sl.finish_tracking(args)
+    rows = wandb_server.rows("job")
+    assert sorted(row["rollout/step"] for row in rows if "rollout/reward" in row) == list(range(20))
+    assert sorted(row["train/step"] for row in rows if "train/critic-loss" in row) == list(range(20))
+    config = wandb_server.config("job")
+    assert config["lr"] == 1e-6
+    assert config["critic/lr"] == (5e-6 if not is_primary_last else config["critic/lr"])
+
+
+def test_the_journal_stays_on_its_host_and_says_who_delivers_it(tmp_path, primary, wandb_server):
+    sl.init_tracking(primary)
+    critic = critic_elsewhere(primary, tmp_path)
+    sl.init_tracking(critic, primary=False, role="critic")
+    sl.log(critic, {"train/step": 1, "train/critic-loss": 0.1}, "train/step")
+    sl.finish_tracking(critic)
+    sl.finish_tracking(primary)
+    here, there = RunDirectory(tmp_path / "host1" / "job"), RunDirectory(tmp_path / "host2" / "job")
+    assert [row.role for row in journal_rows(here)] == []
+    assert [row.role for row in journal_rows(there)] == ["critic"]
+    (journal,) = run_status(there).journals
+    assert journal.opening.delivers == ("wandb",)
+
+
+def test_a_server_that_is_down_leaves_the_rows_on_the_host_that_logged_them(tmp_path, primary, wandb_server):
+    from typer.testing import CliRunner
+
+    from slime_logging.cli.app import app
+
+    sl.init_tracking(primary)
+    critic = critic_elsewhere(primary, tmp_path)
+    critic.tracking_finish_timeout = 1
+    wandb_server.kill()
+    sl.init_tracking(critic, primary=False, role="critic")
+    sl.log(critic, {"train/step": 7, "train/critic-loss": 0.1}, "train/step")
+    sl.finish_tracking(critic)
+    wandb_server.restart()
+    options = [f"wandb_key={wandb_server.key}", f"wandb_host={wandb_server.url}"]
+    words = [word for option in options for word in ("-o", option)]
+    deadline = time.monotonic() + 60
+    while True:  # in a job the process ends here; this one's client may still hang in its attempt to connect
+        result = CliRunner().invoke(app, ["sync", str(tmp_path / "host2" / "job"), *words])
+        if "is delivering it now" not in " ".join(result.output.split()) or time.monotonic() > deadline:
+            break
+        time.sleep(0.5)
+    assert result.exit_code == 0, result.output
+    sl.finish_tracking(primary)
+    assert [row["train/step"] for row in wandb_server.rows("job") if "train/critic-loss" in row] == [7]
