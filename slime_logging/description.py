@@ -5,7 +5,9 @@ Policy: everything in it is fit to be read by anyone who sees the run; secrets t
 
 from __future__ import annotations
 
+import os
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
@@ -32,6 +34,11 @@ AXES: Mapping[str, str] = {
     "system": STEP_KEY,
 }
 """Metric prefix -> step key: slime's table, one axis each for an explorer and a trainer, and the hosts' own."""
+
+
+def redactor_of(args: Namespace, settings: Settings) -> Redactor:
+    """A redactor that knows the secrets of this process, and what the user hides and shows."""
+    return Redactor.of(args, os.environ, argv=sys.argv, hide=settings.hide, show=settings.show)
 
 
 def describe_run(run_id: str, settings: Settings, roles: tuple[str, ...], redactor: Redactor) -> RunFile:

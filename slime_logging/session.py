@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -33,7 +32,7 @@ from slime_logging.config.scope import (
     scope_of,
     to_json_mapping,
 )
-from slime_logging.description import describe_run, require_packages, run_facts, shown_options
+from slime_logging.description import describe_run, redactor_of, require_packages, run_facts, shown_options
 from slime_logging.process import process_facts, rank_of
 from slime_logging.record.delivery import NOTHING, Delivery, DeliveryResult
 from slime_logging.record.entries import Opening
@@ -172,10 +171,6 @@ class Session:
         return safe_exception_text(self.redactor, error)
 
 
-def _redactor(args: Namespace, settings: Settings) -> Redactor:
-    return Redactor.of(args, os.environ, argv=sys.argv, hide=settings.hide, show=settings.show)
-
-
 def start_primary(args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]) -> Session:
     """Make the run, or continue it, and record the configuration of every role that is known.
 
@@ -184,7 +179,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
         RunConflictError: the run has a living primary.
         OSError: the run's directory cannot be made.
     """
-    redactor = _redactor(args, settings)
+    redactor = redactor_of(args, settings)
     require_packages(settings.trackers)
     env_vars = {name: os.environ[name] for name in settings.env_vars if name in os.environ}
     scopes, _ = primary_scopes(args, redactor, env_vars)
@@ -236,7 +231,7 @@ def join(
     Raises:
         MissingBackendError, SettingsError, OSError: as `start_primary`.
     """
-    redactor = _redactor(args, settings)
+    redactor = redactor_of(args, settings)
     directory = _visible_directory(address, settings)
     if directory is not None:
         run = directory.read()

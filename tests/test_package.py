@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "session": {"backends", "config", "description", "errors", "process", "record", "settings"},
     "lifetime": {"config", "record", "session", "settings"},
     "tracking": {"config", "errors", "lifetime", "record", "session", "settings"},
-    "slime": {"backends", "config", "settings", "tracking"},
+    "slime": {"backends", "config", "description", "settings", "tracking"},
     "demo": {"", "config", "cli", "demo"},
     "cli": {"", "errors", "backends", "config", "record", "description", "settings", "demo", "cli", "tracking"},
 }

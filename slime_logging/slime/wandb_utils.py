@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from slime_logging.backends.base import Json
-from slime_logging.config.redact import Redactor
 from slime_logging.config.roles import parse_megatron_role_args
 from slime_logging.config.scope import flatten, primary_scopes, run_roles
 from slime_logging.config.serialize import arguments_to_json
+from slime_logging.description import redactor_of
 from slime_logging.settings import Settings
 from slime_logging.tracking import init_wandb_primary, init_wandb_secondary
 
@@ -25,7 +25,7 @@ __all__ = ["init_wandb_primary", "init_wandb_secondary"]
 def _compute_config_for_logging(args: Any) -> dict[str, Json]:
     settings = Settings.of(args)
     env_vars = {name: os.environ[name] for name in settings.env_vars if name in os.environ}
-    scopes, _ = primary_scopes(args, _redactor(args, settings), env_vars)
+    scopes, _ = primary_scopes(args, redactor_of(args, settings), env_vars)
     return dict(flatten({scoped.scope: scoped.values for scoped in scopes}, run_roles(args)).values)
 
 
@@ -40,12 +40,8 @@ def _get_role_args_for_logging(args: Any, role: str) -> Any:
 
 
 def _args_to_config_dict(args: Any) -> dict[str, Json]:
-    return _redactor(args, Settings.of(args)).config(arguments_to_json(vars(args)))
+    return redactor_of(args, Settings.of(args)).config(arguments_to_json(vars(args)))
 
 
 def _prefix_config_keys(config: Mapping[str, Json], prefix: str) -> dict[str, Json]:
     return {f"{prefix}/{key}": value for key, value in config.items()}
-
-
-def _redactor(args: Any, settings: Settings) -> Redactor:
-    return Redactor.of(args, os.environ, hide=settings.hide, show=settings.show)
