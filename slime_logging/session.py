@@ -39,7 +39,7 @@ from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
 from slime_logging.record.rendezvous import APPEAR_S, RunAddress, publish, see
-from slime_logging.record.run import RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
+from slime_logging.record.run import RUN_FILE, RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
 from slime_logging.record.system import SystemSampler
 from slime_logging.settings import Settings
 
@@ -181,8 +181,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
     """
     redactor = redactor_of(args, settings)
     require_packages(settings.trackers)
-    env_vars = {name: os.environ[name] for name in settings.env_vars if name in os.environ}
-    scopes, _ = primary_scopes(args, redactor, env_vars)
+    scopes = primary_scopes(args, redactor, settings.logged_environment())
     directory = RunDirectory(settings.directory / _run_id(settings))
     directory.create()
     directory.locks.lock()
@@ -195,9 +194,9 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
     except BaseException:
         directory.locks.unlock()
         raise
-    for scoped in scopes:
-        known = {"wandb_run_id": run.run_id} if "wandb_run_id" in scoped.values else {}
-        session.recorder.config(scoped.scope, RANK_EXPECTED, {**scoped.values, **known})
+    for scope, values in scopes.items():
+        known = {"wandb_run_id": run.run_id} if "wandb_run_id" in values else {}
+        session.recorder.config(scope, RANK_EXPECTED, {**values, **known})
     if scope_of(role):
         session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
@@ -273,7 +272,7 @@ def _own_directory(
     directory = RunDirectory(settings.directory / address.run_id)
     directory.create()
     run = describe_run(address.run_id, settings, run_roles(args), redactor)
-    if not (directory.path / "run.json").exists():
+    if not (directory.path / RUN_FILE).exists():
         directory.write(run)
     return directory, run
 

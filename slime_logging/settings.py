@@ -218,6 +218,10 @@ class Settings:
         """Whether W&B is on and talks to a server."""
         return "wandb" in self.trackers and self.options["wandb_mode"] == "online"
 
+    def logged_environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Those of the environment variables to log that are set."""
+        return {name: environ[name] for name in self.env_vars if name in environ}
+
     def public_options(self) -> dict[str, Any]:
         """The trackers' options that are set, without the secret ones: safe to keep in `run.json`."""
         return {k: v for k, v in self.options.items() if v is not None and k not in SECRET_OPTIONS}

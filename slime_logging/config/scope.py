@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from slime_logging.backends.base import Json, RunConfig
 from slime_logging.config.redact import Redactor
@@ -23,14 +22,6 @@ PROCESS_KEYS = frozenset({"rank", "local_rank", "wandb_run_id", "tracking_run_di
 """Arguments that differ between the processes of one role: the primary alone logs them, so that they have one owner."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScopedValues:
-    """Values of one scope: a role whose keys are prefixed, or "" for the un-prefixed ones."""
-
-    scope: str
-    values: Mapping[str, Json]
-
-
 def scope_of(role: str | None) -> str:
     """The scope of a role: "" for the actor and for processes without a configuration of their own, else the role."""
     return "" if role is None or role in UNPREFIXED_ROLES else role
@@ -41,10 +32,8 @@ def run_roles(args: object) -> tuple[str, ...]:
     return ("actor", "critic") if getattr(args, "use_critic", False) else ("actor",)
 
 
-def primary_scopes(
-    args: Namespace, redactor: Redactor, env_vars: Mapping[str, str]
-) -> tuple[tuple[ScopedValues, ...], RoleSet]:
-    """Everything that the primary logs at its start, and the role set it comes from.
+def primary_scopes(args: Namespace, redactor: Redactor, env_vars: Mapping[str, str]) -> dict[str, dict[str, Json]]:
+    """Everything that the primary logs at its start, by scope: a role whose keys are prefixed, or "" for the others.
 
     Args:
         args: the global arguments; `megatron_config_path` and `use_critic` decide which roles there are.
@@ -60,13 +49,8 @@ def primary_scopes(
     values["env_vars"] = dict(redactor.config(to_json_mapping(env_vars)))
     for role in roles:
         values.update(override_values(role_set, role, redactor))
-    scopes = [ScopedValues(scope="", values=values)]
-    scopes += [
-        ScopedValues(scope=role, values=role_values(role_set.args[role], redactor))
-        for role in roles
-        if role not in UNPREFIXED_ROLES
-    ]
-    return tuple(scopes), role_set
+    prefixed = [role for role in roles if role not in UNPREFIXED_ROLES]
+    return {"": values, **{role: role_values(role_set.args[role], redactor) for role in prefixed}}
 
 
 def role_values(args: object, redactor: Redactor) -> dict[str, Json]:

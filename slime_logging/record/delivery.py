@@ -32,8 +32,9 @@ from slime_logging.record.aside import AsideFile
 from slime_logging.record.cursor import adopt, next_cursor, read_cursors
 from slime_logging.record.direct import DirectRows
 from slime_logging.record.entries import Opening
-from slime_logging.record.feed import Batch, Feed, count_rows, read_opening
+from slime_logging.record.feed import Batch, Feed
 from slime_logging.record.held import Held
+from slime_logging.record.reading import count_rows, read_opening
 from slime_logging.record.run import RunDirectory
 
 logger = logging.getLogger("slime_logging")

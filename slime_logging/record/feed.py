@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Row, RunConfig
-from slime_logging.record.entries import ROW_PREFIX, Opening, decode_config, decode_row
+from slime_logging.record.entries import Opening, decode_config, decode_row
 from slime_logging.record.fold import ConfigFold
 from slime_logging.record.journal import READ_BYTES, JournalReader
+from slime_logging.record.reading import OPENING_BYTES
 from slime_logging.record.run import RunDirectory
 
 BATCH_BYTES = 256 * 1024
@@ -80,7 +82,6 @@ class Feed:
         self._turn = 0
         self._asked_at = time.monotonic()
         self.has_new_config = False
-        self.num_damaged = 0
 
     def discover(self, *, is_last: bool = False) -> None:
         """Take in the journals that came since the last call, and those whose processes no longer deliver for
@@ -150,7 +151,7 @@ class Feed:
             reader = JournalReader(path)
         except OSError:
             return
-        first = reader.read(max_bytes=4096)
+        first = reader.read(max_bytes=OPENING_BYTES)
         if not first:
             reader.close()  # its first line is not written yet: it is looked at again
             return
@@ -197,11 +198,9 @@ class Feed:
             if record.get("kind") == "config":
                 self._add_config(record, opening)
             elif record.get("kind") == "row":
-                try:
+                with suppress(ValueError):
                     batch.rows.append(decode_row(record, opening))
                     num_rows += 1
-                except ValueError:
-                    self.num_damaged += 1
         if reader.offset != before:
             batch.ends[opening.journal] = (reader.offset, num_rows)
         else:
@@ -210,47 +209,5 @@ class Feed:
     def _add_config(self, record: dict[str, Any], opening: Opening) -> None:
         if record.get("kind") != "config":
             return
-        try:
+        with suppress(ValueError):
             self.has_new_config |= self._fold.add(decode_config(record, opening))
-        except ValueError:
-            self.num_damaged += 1
-
-
-def read_opening(path: Path) -> Opening | None:
-    """The first line of a journal; None when it is not there, or not one that this version understands."""
-    try:
-        reader = JournalReader(path)
-    except OSError:
-        return None
-    try:
-        first = reader.read(max_bytes=4096)
-        return Opening.of(first[0][1]) if first else None
-    except ValueError:
-        return None
-    finally:
-        reader.close()
-
-
-def count_rows(path: Path) -> int:
-    """The number of complete metrics rows in a journal; 0 when it cannot be read. Memory is bounded whatever the file
-    holds.
-    """
-    mark = b"\n" + ROW_PREFIX
-    num_rows, position, tail = 0, 0, b""
-    last_row = last_newline = -1
-    try:
-        with path.open("rb") as file:
-            while piece := file.read(READ_BYTES):
-                data = tail + piece
-                base = position - len(tail)
-                num_rows += data.count(mark)
-                if (found := data.rfind(mark)) >= 0:
-                    last_row = base + found
-                if (found := data.rfind(b"\n")) >= 0:
-                    last_newline = base + found
-                position += len(piece)
-                tail = data[-(len(mark) - 1) :]
-    except OSError:
-        return 0
-    is_torn = last_row >= 0 and last_row == last_newline
-    return num_rows - is_torn

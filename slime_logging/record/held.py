@@ -13,8 +13,7 @@ from typing import cast
 
 from slime_logging.backends.base import Backend, Point, Readable, Row, RunFacts
 from slime_logging.record.cursor import Cursor
-from slime_logging.record.entries import Opening, decode_row
-from slime_logging.record.journal import JournalReader
+from slime_logging.record.reading import read_rows
 from slime_logging.record.run import RunDirectory
 
 
@@ -58,16 +57,4 @@ def _confirmed_rows(directory: RunDirectory, cursor: Cursor) -> Iterator[Row]:
         place = cursor.places.get(path.stem)
         if place is None or not place.num_confirmed:
             continue
-        reader = JournalReader(path)
-        opening: Opening | None = None
-        try:
-            while reader.offset < place.confirmed and (records := reader.read()):
-                for end, record in records:
-                    if opening is None:
-                        opening = Opening.of(record)
-                    elif record.get("kind") == "row" and end <= place.confirmed:
-                        yield decode_row(record, opening)
-        except ValueError:
-            continue
-        finally:
-            reader.close()
+        yield from read_rows(path, place.confirmed)

@@ -33,18 +33,8 @@ class RunLocks:
 
     @property
     def has_living_primary(self) -> bool:
-        """Whether a process holds the run's lock now."""
-        try:
-            fd = os.open(self._path / "primary.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-        return False
+        """Whether a process holds the run's lock now, as far as anybody can tell."""
+        return _is_taken(self._path / "primary.lock") is True
 
     def lock(self) -> None:
         """Become the run's primary until this process ends or `unlock`.
@@ -89,19 +79,7 @@ class RunLocks:
 
     def is_held(self, journal: str) -> bool:
         """Whether a living process holds this journal; also when nobody can tell."""
-        try:
-            fd = os.open(self._own_lock(journal), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
-        return False
+        return _is_taken(self._own_lock(journal)) is not False
 
     def unlock(self, *, is_delivering: bool = False) -> None:
         """Let go of all locks (in a forked child: of the inherited descriptors, without releasing the parent's locks).
@@ -132,6 +110,25 @@ class RunLocks:
             os.close(fd)
             raise RunConflictError(f"run {self._path.name}: {why}.") from error
         self._delivery_fd = fd
+
+
+def _is_taken(path: Path) -> bool | None:
+    """Whether a process holds a lock now; None when nobody can tell."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return False
 
 
 def _open_lock(path: Path) -> int:

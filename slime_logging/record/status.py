@@ -7,15 +7,16 @@ are counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from slime_logging.backends.base import Row, RunConfig
 from slime_logging.record.cursor import Cursor, next_cursor, read_cursors
-from slime_logging.record.entries import Opening, decode_config, decode_row
+from slime_logging.record.entries import Opening, decode_config
 from slime_logging.record.fold import ConfigFold
 from slime_logging.record.journal import JournalReader
+from slime_logging.record.reading import read_all, read_records, read_rows
 from slime_logging.record.run import RunDirectory, RunFile
 
 
@@ -87,7 +88,7 @@ def journal_status(path: Path) -> JournalStatus | None:
     exit_code: int | None = None
     reader = JournalReader(path)
     try:
-        for record in _records(reader):
+        for _, record in read_all(reader):
             if opening is None:
                 opening = Opening.of(record)
             num_records += 1
@@ -149,43 +150,15 @@ def _status(destination: str, cursors: list[Cursor], num_rows: int) -> DeliveryS
 def journal_rows(directory: RunDirectory) -> Iterator[Row]:
     """Every row of every journal, journal by journal, in order; lines that are damaged are passed over."""
     for path in directory.journal_paths():
-        reader = JournalReader(path)
-        try:
-            opening: Opening | None = None
-            for record in _records(reader):
-                if opening is None:
-                    opening = Opening.of(record)
-                elif record.get("kind") == "row":
-                    yield decode_row(record, opening)
-        except ValueError:
-            continue
-        finally:
-            reader.close()
+        yield from read_rows(path)
 
 
 def journal_config(directory: RunDirectory, roles: tuple[str, ...]) -> RunConfig:
-    """The run's configuration out of all its journals."""
+    """The run's configuration out of all its journals; records that are damaged are passed over."""
     fold = ConfigFold()
     for path in directory.journal_paths():
-        reader = JournalReader(path)
-        try:
-            opening: Opening | None = None
-            for record in _records(reader, has_rows=False):
-                if opening is None:
-                    opening = Opening.of(record)
-                elif record.get("kind") == "config":
+        for _, opening, record in read_records(path, has_rows=False):
+            if record.get("kind") == "config":
+                with suppress(ValueError):
                     fold.add(decode_config(record, opening))
-        except ValueError:
-            continue
-        finally:
-            reader.close()
     return fold.config(roles)
-
-
-def _records(reader: JournalReader, *, has_rows: bool = True) -> Iterator[dict[str, Any]]:
-    while True:
-        before = reader.offset
-        for _, record in reader.read(has_rows=has_rows):
-            yield record
-        if reader.offset == before:
-            return

@@ -7,7 +7,6 @@ the un-prefixed keys have the actor's overrides applied.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,9 +23,8 @@ __all__ = ["init_wandb_primary", "init_wandb_secondary"]
 
 def _compute_config_for_logging(args: Any) -> dict[str, Json]:
     settings = Settings.of(args)
-    env_vars = {name: os.environ[name] for name in settings.env_vars if name in os.environ}
-    scopes, _ = primary_scopes(args, redactor_of(args, settings), env_vars)
-    return dict(flatten({scoped.scope: scoped.values for scoped in scopes}, run_roles(args)).values)
+    scopes = primary_scopes(args, redactor_of(args, settings), settings.logged_environment())
+    return dict(flatten(scopes, run_roles(args)).values)
 
 
 def _compute_secondary_config_for_logging(args: Any, role: str | None = None) -> dict[str, Json]:

@@ -15,8 +15,7 @@ SECRET = "a9f3c1d7e5b2046881f0d3b7c6e4a2958d1f7c3b"
 
 
 def config_of(args: Namespace, **env_vars: str):
-    scopes, _ = primary_scopes(args, Redactor.of(args, {}), env_vars)
-    return flatten({scoped.scope: scoped.values for scoped in scopes}, ("actor", "critic"))
+    return flatten(primary_scopes(args, Redactor.of(args, {}), env_vars), ("actor", "critic"))
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from slime_logging.record import delivery as delivery_module
 from slime_logging.record import feed as feed_module
 from slime_logging.record.delivery import Delivery
 from slime_logging.record.entries import Opening, encode
-from slime_logging.record.feed import Feed, count_rows
+from slime_logging.record.feed import Feed
 from slime_logging.record.journal import Journal
+from slime_logging.record.reading import count_rows
 from slime_logging.record.run import RunDirectory
 from slime_logging.record.status import journal_rows, journal_status
 from slime_logging.record.verify import verify
