@@ -109,6 +109,11 @@ class Backend(Protocol):
     def open(self, run: RunFacts, writer: Writer) -> None:
         """Create the run in the tracker, or continue the one with this id; bounded in time (at most about 30 s)."""
 
+    def settle_s(self, run: RunFacts) -> float:
+        """For how many seconds after a client of the run ended badly the tracker may still take in what that client
+        sent, or tell less than it holds; 0 where `is_durable`.
+        """
+
     def set_config(self, config: RunConfig) -> None:
         """Make the tracker show this configuration; called again with the whole of it when anything changed."""
 

@@ -58,6 +58,10 @@ class MemoryBackend:
         self._run = RUNS.setdefault(run.run_id, MemoryRun(facts=run))
         self._run.writers.append(writer)
 
+    def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
+        """None: what was written is there."""
+        return 0.0
+
     def set_config(self, config: RunConfig) -> None:
         """Keep a copy of the configuration."""
         self._opened().configs.append(copy.deepcopy(config))

@@ -27,6 +27,7 @@ _EXACT = 2**53
 _STEP_MAX = 2**48
 _KEY_CHARACTERS, _PROJECT_CHARACTERS, _ID_CHARACTERS = 500, 100, 500
 _OPEN_TIMEOUT_S = 30.0
+_ORPHAN_S = 1.0
 _ENVIRONMENT: dict[str, str | None] = dict.fromkeys(
     ("SWANLAB_RUN_ID", "SWANLAB_RESUME", "SWANLAB_EXP_NAME", "SWANLAB_GROUP", "SWANLAB_LOGDIR", "SWANLAB_LOG_DIR")
 )
@@ -63,6 +64,10 @@ class SwanlabBackend:
             raise
         self._run, self._client = run, client
         self._notices.begin()
+
+    def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
+        """Until the process of a killed client has seen that it is alone."""
+        return _ORPHAN_S
 
     def set_config(self, config: RunConfig) -> None:
         """Update the run's configuration with what changed."""

@@ -78,6 +78,10 @@ class TensorboardBackend:
         self._run = run
         self._notices.begin()
 
+    def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
+        """None: what was written is there."""
+        return 0.0
+
     def set_config(self, config: RunConfig) -> None:
         """Replace the file that holds the configuration of each role; TensorBoard shows the first one it finds."""
         self._write_config(config, exit_code=None)

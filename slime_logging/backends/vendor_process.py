@@ -36,7 +36,7 @@ main(sys.argv[2])
 """The parent's places of modules come last: a script's folder with a `secrets.py` in it must not hide Python's own."""
 
 _CALL_TIMEOUT_S = 60.0
-_ORPHAN_CHECK_S = 5.0
+_ORPHAN_CHECK_S = 0.5
 _CHUNK_ITEMS = 1000
 
 

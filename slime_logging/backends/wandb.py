@@ -31,6 +31,14 @@ REQUEST_TIMEOUT_S = 30.0
 READ_TIMEOUT_S = 120.0
 PAGE_ROWS = 5_000
 
+ORPHAN_S = 1.0
+"""The worker looks for its parent every 0.25 s."""
+
+COUNTS_LAG_S = 5.0
+"""The hosted service's line counts were seen to lag by 2 to 4 s. A client writes from the count that it is told when it
+opens, so one that opens sooner would write over rows that its predecessor has sent.
+"""
+
 
 class WandbBackend:
     """The `Backend` and `Readable` for W&B."""
@@ -63,6 +71,10 @@ class WandbBackend:
         except (TryAgain, WillNeverWork):
             self._release()
             raise
+
+    def settle_s(self, run: RunFacts) -> float:
+        """Offline until a killed client's process has seen that it is alone; online until the counts are right."""
+        return COUNTS_LAG_S if is_online(run) else ORPHAN_S
 
     def set_config(self, config: RunConfig) -> None:
         """Send the keys that changed since the last call."""

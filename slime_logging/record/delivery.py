@@ -48,9 +48,9 @@ NUM_REFUSALS_IN_A_ROW = 20
 
 GRACE_S = 5.0
 
-ORPHAN_S = 1.0
-"""How long the process of a killed delivery's client may outlive it and go on writing (W&B's looks every 0.25 s); then
-it is looked.
+SHORT_CLOSE_S = 10.0
+"""A close gets at least this much of the time that is left, and else half of it: the rest is for a second attempt with a
+new client, should this one hang.
 """
 
 NOTHING = "-"
@@ -113,7 +113,9 @@ class Delivery:
         self._where = destination(backend, facts.options)
         before = [] if only else read_cursors(directory, self._where)
         self._cursor, self._must_look = next_cursor(backend, self._where, writer.label, before, only=only or "")
-        self._may_have_orphans = self._must_look
+        self._settled_at = 0.0
+        if self._must_look:
+            self._unsettle()
         self._must_look |= not only and not before and (start > 1 or writer.is_sync)
         self._is_repair = is_repair
         if is_repair:
@@ -195,7 +197,7 @@ class Delivery:
             before = read_cursors(self._directory, self._where)
             owner = opening.owner or opening.journal
             if adopt(self._cursor, opening.journal, owner, before, trusts_places=not self._is_repair):
-                self._must_look = self._may_have_orphans = True
+                self._unsettle()
         return self._cursor.place(opening.journal).confirmed
 
     # -- the thread ---------------------------------------------------------------------------------------------------
@@ -213,7 +215,6 @@ class Delivery:
             self._release()
 
     def _deliver(self) -> None:
-        self._outlive_orphans()
         if not self._keep_trying(self._open):
             return
         while not self._stop.is_set():
@@ -223,6 +224,7 @@ class Delivery:
         self._keep_trying(self._end)
 
     def _open(self) -> None:
+        self._wait_until_settled()
         self._backend.open(self._facts, self._writer)
         self._is_open = True
         self._num_opens += 1
@@ -239,7 +241,7 @@ class Delivery:
         if is_last:
             self._feed.mark_end()
         if self._must_look:
-            self._outlive_orphans()
+            self._wait_until_settled()
             self._held.look(self._backend, self._facts, self._directory, self._cursor)
             self._must_look = False
         self._set_config()
@@ -256,18 +258,24 @@ class Delivery:
         self._held.forget()
         self._is_careful = False
 
-    def _outlive_orphans(self) -> None:
-        if self._may_have_orphans and not self._backend.is_durable:
-            time.sleep(ORPHAN_S)
-        self._may_have_orphans = False
+    def _unsettle(self) -> None:
+        """A client ended badly: look what the tracker holds, once nothing of that client can be on its way any more."""
+        self._must_look = True
+        self._settled_at = time.monotonic() + self._backend.settle_s(self._facts)
+
+    def _wait_until_settled(self) -> None:
+        if self._settled_at > self._deadline:
+            raise TryAgain(f"{self.name} is not asked what it holds before its last client's rows can have arrived")
+        time.sleep(max(0.0, self._settled_at - time.monotonic()))
 
     def _end(self) -> None:
         """Hand the rest over and close; a close that is not confirmed is tried again with a new client while there is
         time.
         """
         self._pass_on(is_last=True)
+        left_s = self._deadline - time.monotonic()
         try:
-            self._backend.close(self._exit_code, max(1.0, self._deadline - time.monotonic()))
+            self._backend.close(self._exit_code, max(1.0, left_s / 2, min(left_s, SHORT_CLOSE_S)))
         except TryAgain:
             self._is_open = False
             self._doubt()
@@ -328,7 +336,7 @@ class Delivery:
         """After a hand-over that broke off: what the tracker holds is not known, and a client with a queue may have
         lost it.
         """
-        self._must_look = True
+        self._unsettle()
         if self._backend.is_durable:
             return
         self._is_open = False

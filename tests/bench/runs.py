@@ -40,6 +40,9 @@ class NullBackend:
     name = "null"
     is_durable = True
 
+    def settle_s(self, run: RunFacts) -> float:
+        return 0.0
+
     def open(self, run: RunFacts, writer: Writer) -> None:
         TAKEN.clear()
         self._note(0)

@@ -55,6 +55,10 @@ class FileTracker:
         """False with a queue."""
         return not HAS_QUEUE
 
+    def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
+        """None: its queue dies with its process."""
+        return 0.0
+
     def open(self, run: RunFacts, writer: Writer) -> None:
         """Find the files."""
         step()

@@ -83,7 +83,6 @@ def test_a_delivery_may_die_between_any_two_steps(run, monkeypatch, has_queue):
     monkeypatch.setattr(file_tracker, "HAS_QUEUE", has_queue)
     monkeypatch.setattr(feed_module, "BATCH_BYTES", 700)
     monkeypatch.setattr(delivery_module, "CURSOR_INTERVAL_S", 0.0)
-    monkeypatch.setattr(delivery_module, "ORPHAN_S", 0.0)
     monkeypatch.setattr(delivery_module, "FIRST_PAUSE_S", 0.0)
     for name, delivers in (("a", ()), ("b", ()), ("own", ("file",))):
         write_journal(run, name, 6, delivers)

@@ -145,3 +145,14 @@ def test_a_wrong_key(nursery, wandb_server):  # noqa: F811
     assert "f" * 40 not in nursery.log()
     job.sync()
     job.assert_all_there()
+
+
+def test_a_killed_job_is_continued_on_a_server_that_lags(nursery, wandb_server):  # noqa: F811
+    """Each line has its place and the counts are four seconds old: who goes on at once would write over the rows."""
+    wandb_server.behave(offsets="honour", lag_s=4.0)
+    job = Job(nursery, wandb_server)
+    job.wait_for_delivery()
+    job.log_on(100)
+    nursery.kill(0)
+    job.sync()
+    job.assert_all_there()

@@ -223,6 +223,46 @@ def test_a_close_that_was_not_confirmed_is_tried_again_while_there_is_time(plan,
     assert steps() == list(range(10))
 
 
+def test_a_close_that_hangs_leaves_time_for_another(plan, run):
+    """A vendor's client that hangs once would else cost the confirmation of the whole run."""
+    plan.is_durable, plan.closes = False, [TryAgain("no answer within its time")]
+    add_rows(journal(run), 10)
+    assert deliver(run, timeout_s=60.0).is_complete
+    first, broken, second = plan.close_timeouts
+    assert 29.0 < first <= 30.0
+    assert 25.0 < second <= 30.0
+
+
+def test_a_short_time_is_not_halved(plan, run):
+    plan.is_durable = False
+    add_rows(journal(run), 10)
+    assert deliver(run, timeout_s=6.0).is_complete
+    assert 5.0 < plan.close_timeouts[0] <= 6.0
+
+
+def test_nothing_is_opened_before_the_last_client_s_rows_have_arrived(plan, run):
+    """A client that opens sooner writes over them, and a look sooner sees them missing and doubles them."""
+    plan.is_durable, plan.settle_s = False, 0.5
+    add_rows(journal(run), 10)
+    plan.closes = [TryAgain("no answer")] * 10_000
+    before_s = time.monotonic()
+    assert not deliver(run, "first", timeout_s=0.2).is_complete
+    assert plan.num_opens == 1
+    plan.closes = []
+    assert deliver(run, "second").is_complete
+    assert plan.opened_at[1] - before_s >= 0.5
+    assert steps() == list(range(10))
+
+
+def test_a_new_client_after_a_broken_one_waits_too(plan, run):
+    plan.is_durable, plan.settle_s = False, 0.5
+    plan.writes = [TryAgain("its process died")]
+    add_rows(journal(run), 10)
+    assert deliver(run).is_complete
+    assert plan.opened_at[1] - plan.opened_at[0] >= 0.5
+    assert steps() == list(range(10))
+
+
 def test_what_a_broken_client_had_in_its_queue_is_sent_again(plan, run):
     """Also its configuration: the new client knows of none."""
     plan.is_durable, plan.has_queue = False, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from slime_logging.backends.base import Point, Row, RunConfig, RunFacts, Writer
@@ -19,10 +20,17 @@ class Plan:
         self.closes: list[Exception | None] = []
         self.num_taken_before_failing = 0
         self.refuses: Callable[[Row], Exception | None] = lambda row: None
-        self.num_opens = 0
+        self.opened_at: list[float] = []
+        self.close_timeouts: list[float] = []
         self.is_durable = True
         self.has_queue = False
         self.points_by_step = False
+        self.settle_s = 0.0
+
+
+    @property
+    def num_opens(self) -> int:
+        return len(self.opened_at)
 
 
 PLAN = Plan()
@@ -56,8 +64,11 @@ class FaultyBackend(MemoryBackend):
     def is_durable(self) -> bool:
         return PLAN.is_durable
 
+    def settle_s(self, run: RunFacts) -> float:
+        return PLAN.settle_s
+
     def open(self, run: RunFacts, writer: Writer) -> None:
-        PLAN.num_opens += 1
+        PLAN.opened_at.append(time.monotonic())
         _next(PLAN.opens)
         super().open(run, writer)
 
@@ -92,6 +103,7 @@ class FaultyBackend(MemoryBackend):
         yield from super().read_points(run)
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
+        PLAN.close_timeouts.append(timeout_s)
         if self._run is not None:
             _next(PLAN.closes)
             super().write(self._queue)
