@@ -10,20 +10,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from multiprocessing import Pipe
+from pathlib import Path
 from typing import IO, Any
 
 import psutil
 
 from slime_logging.backends.wandb_options import client_environment
+from slime_logging.backends.wandb_worker import WHERE_SIGNAL
 from slime_logging.errors import TryAgain, WillNeverWork
 
-ERROR_TAIL_BYTES = 2_000
+ERROR_TAIL_BYTES = 4_000
+
+WHERE_WAIT_S = 0.2
+NUM_CALLS = 12
+FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 
 
 class Link:
@@ -69,8 +76,9 @@ class Link:
         while self._num_unanswered > leave:
             try:
                 if not self._connection.poll(max(0.0, deadline_s - time.monotonic())):
+                    where = self._where()
                     self.kill()
-                    raise TryAgain(f"W&B's client did not answer within {timeout_s:g} s; it was stopped")
+                    raise TryAgain(f"W&B's client did not answer within {timeout_s:.3g} s{where}; it was stopped")
                 status, value = self._connection.recv()
             except (EOFError, OSError) as error:
                 raise self._gone(error) from error
@@ -95,13 +103,25 @@ class Link:
         self._errors.close()
 
     def _gone(self, error: BaseException) -> TryAgain:
-        tail = ""
-        with contextlib.suppress(OSError, ValueError):
-            self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - ERROR_TAIL_BYTES))
-            tail = self._errors.read().decode(errors="replace").strip()
+        tail = self._errors_tail()
         self.kill()
         last_line = tail.splitlines()[-1] if tail else str(error) or type(error).__name__
         return TryAgain(f"the process of W&B's client has ended: {last_line}")
+
+    def _where(self) -> str:
+        """In which calls of the process's main thread it hangs, the innermost first; empty where it cannot even say."""
+        with contextlib.suppress(OSError):
+            self._process.send_signal(WHERE_SIGNAL)
+            time.sleep(WHERE_WAIT_S)
+        _, _, main_thread = self._errors_tail().rpartition("(most recent call first):")
+        calls = [f"{name} ({Path(file).name}:{line})" for file, line, name in FRAME.findall(main_thread)]
+        return f", in {' < '.join(calls[:NUM_CALLS])}" if calls else ""
+
+    def _errors_tail(self) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - ERROR_TAIL_BYTES))
+            return self._errors.read().decode(errors="replace").strip()
+        return ""
 
 
 def _start(socket: int, errors: IO[bytes], *, is_private: bool) -> subprocess.Popen[bytes]:

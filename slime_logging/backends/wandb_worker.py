@@ -8,7 +8,9 @@ that was killed must not go on writing behind the back of the one that continues
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
+import signal
 import sys
 import threading
 import time
@@ -23,9 +25,13 @@ from slime_logging.backends.wandb_session import Session
 
 PARENT_CHECK_INTERVAL_S = 0.25
 
+WHERE_SIGNAL = signal.SIGUSR1
+"""Has the process write to its standard error in which calls its threads are; names and line numbers only."""
+
 
 def main() -> None:
     """Serve the parent until it closes the socket, or dies."""
+    faulthandler.register(WHERE_SIGNAL)
     connection = Connection(int(sys.argv[1]))
     threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):

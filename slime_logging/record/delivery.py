@@ -49,8 +49,8 @@ NUM_REFUSALS_IN_A_ROW = 20
 GRACE_S = 5.0
 
 SHORT_CLOSE_S = 10.0
-"""A close gets at least this much of the time that is left, and else half of it: the rest is for a second attempt with a
-new client, should this one hang.
+"""A close gets at least this much of the time that is left, and else half of it: the rest is for a second attempt with
+a new client, should this one hang.
 """
 
 NOTHING = "-"

@@ -206,6 +206,18 @@ def test_close_is_bounded(tmp_path: Path, wandb_server: WandbServer, fault: dict
     backend.close(0, 2)
 
 
+def test_a_hanging_client_says_in_which_call(tmp_path: Path, wandb_server: WandbServer) -> None:
+    """What a user needs to report it to those who made the client."""
+    run = facts(tmp_path / "run", wandb_server.options)
+    backend = WandbBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.write(rows("a", 0, 5))
+    wandb_server.fail("file_stream", action="hang")
+    with pytest.raises(TryAgain, match=r"did not answer within \S+ s, in .+ < finish \(wandb_run\.py:\d+\)"):
+        backend.close(0, 2)
+    wandb_server.heal()
+
+
 def test_counts_that_lag_are_waited_for(tmp_path: Path, wandb_server: WandbServer) -> None:
     """A passing 500 on the way, and line counts that are two seconds old at the resume: nothing doubled or lost."""
     wandb_server.behave(lag_s=1.0)
@@ -300,8 +312,9 @@ def test_a_killed_job_is_continued_on_the_server(tmp_path: Path, wandb_server: W
     """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, timeout=60)
     assert killed.returncode == -signal.SIGKILL
-    time.sleep(1.0)  # until the client of the killed job has died of it
-    written, before, backend = rows("a", 0, 200), held(run), WandbBackend()
+    backend, written = WandbBackend(), rows("a", 0, 200)
+    time.sleep(backend.settle_s(run))
+    before = held(run)
     missing = [row for row in written if not all(before[point] for point in backend.points(row))]
     assert 0 < len(missing) < 200
     backend.open(run, Writer(label="primary"))

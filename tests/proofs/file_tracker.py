@@ -55,7 +55,7 @@ class FileTracker:
         """False with a queue."""
         return not HAS_QUEUE
 
-    def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
+    def settle_s(self, run: RunFacts) -> float:
         """None: its queue dies with its process."""
         return 0.0
 

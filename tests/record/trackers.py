@@ -27,7 +27,6 @@ class Plan:
         self.points_by_step = False
         self.settle_s = 0.0
 
-
     @property
     def num_opens(self) -> int:
         return len(self.opened_at)

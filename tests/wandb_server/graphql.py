@@ -20,7 +20,8 @@ def answer(store: Store, base_url: str, operation: str, variables: dict[str, Any
     """The `data` of the reply."""
     if operation not in OPERATIONS:
         raise Problem(f"unknown GraphQL operation {operation!r} with {sorted(variables)}")
-    return OPERATIONS[operation](store, base_url, variables)
+    with store.lock:  # a stream that is taken meanwhile would change what is being read
+        return OPERATIONS[operation](store, base_url, variables)
 
 
 def strict_json(text: str) -> Any:
