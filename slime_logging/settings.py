@@ -102,7 +102,7 @@ OUR_FLAGS: tuple[Flag, ...] = (
 BACKEND_OPTIONS = (
     *("wandb_mode", "wandb_dir", "wandb_key", "wandb_host", "wandb_team", "wandb_project", "wandb_group"),
     *("tb_project_name", "tb_experiment_name", "mlflow_tracking_uri", "mlflow_experiment"),
-    *("swanlab_mode", "swanlab_project", "swanlab_workspace"),
+    *("swanlab_mode", "swanlab_project", "swanlab_workspace", "tracking_system_metrics"),
 )
 """The dest names that a backend may read from `RunFacts.options`."""
 
@@ -181,6 +181,9 @@ class Settings:
         options = {name: getattr(args, name, None) for name in BACKEND_OPTIONS}
         for name, variable in ENVIRONMENT_OPTIONS.items():
             options[name] = options.get(name) or environ.get(variable)
+        system_metrics_s = _system_metrics(args)
+        if options["tracking_system_metrics"] is not None:
+            options["tracking_system_metrics"] = system_metrics_s or "off"
         trackers = tuple(name for name in TRACKERS if _flag(args, f"use_{name}"))
         if "wandb" in trackers:
             options["wandb_mode"] = _wandb_mode(options, environ)
@@ -204,7 +207,7 @@ class Settings:
             hide=_names(args, "tracking_hide"),
             show=_names(args, "tracking_show"),
             env_vars=(*DEFAULT_ENV_VARS, *_names(args, "tracking_env")),
-            system_metrics_s=_system_metrics(args),
+            system_metrics_s=system_metrics_s,
             options=options,
         )
 

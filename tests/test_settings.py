@@ -88,6 +88,12 @@ def test_disabled_switches_wandb_off_and_leaves_the_others_on():
     assert settings.trackers == ("trackio",)
 
 
+@pytest.mark.parametrize(("given", "told"), [(None, None), ("off", "off"), ("0", "off"), ("20", 20.0), (5, 5.0)])
+def test_trackers_are_told_of_system_metrics_in_one_form(given, told):
+    settings = Settings.of(Namespace(tracking_system_metrics=given), {})
+    assert settings.options["tracking_system_metrics"] == told
+
+
 def test_secrets_are_not_in_the_repr_nor_in_the_public_options():
     settings = Settings.of(Namespace(use_wandb=True, wandb_key="s3cr3t" * 6), {})
     assert "s3cr3t" not in repr(settings)

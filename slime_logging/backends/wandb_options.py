@@ -105,7 +105,7 @@ def client_settings(
         # Two clients of one run that start in the same second would share a directory, and one's data would vanish.
         "x_sync_dir_suffix": re.sub(r"[^\w.-]", "_", writer.label),
         "symlink": False,
-        "x_stats_pid": os.getpid(),
+        **_system_metrics(run, writer),
         "x_label": writer.label if shared else None,
         "x_primary": writer.is_primary or not shared,
         "x_update_finish_state": writer.is_primary or not shared,
@@ -116,6 +116,16 @@ def client_settings(
         "x_file_stream_transmit_interval": TRANSMIT_INTERVAL_S,
         **COLLECT_NOTHING,
     }
+
+
+def _system_metrics(run: RunFacts, writer: Writer) -> dict[str, Any]:
+    """W&B's own page of system metrics is for the host of the job's primary: the other hosts have our sampler, and the
+    host that a run is synchronised from is none of the job's.
+    """
+    interval_s = run.options.get("tracking_system_metrics")
+    if writer.is_sync or not writer.is_primary or interval_s == "off":
+        return {"x_disable_stats": True}
+    return {"x_stats_pid": os.getpid(), "x_stats_sampling_interval": interval_s}
 
 
 COLLECT_NOTHING: Mapping[str, Any] = {

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from slime_logging.backends.base import RunConfig, RunFacts, Writer
@@ -204,6 +205,25 @@ def test_close_is_bounded(tmp_path: Path, wandb_server: WandbServer, fault: dict
         backend.close(0, 2)
     wandb_server.heal()
     backend.close(0, 2)
+
+
+@pytest.mark.parametrize(("option", "num_samplers"), [(None, 1), ("off", 0)])
+def test_system_metrics_can_be_switched_off(tmp_path: Path, option: str | None, num_samplers: int) -> None:
+    """`off` leaves no sampler of W&B's own running either."""
+    backend = WandbBackend()
+    options = {"wandb_mode": "offline", "tracking_system_metrics": option}
+    backend.open(facts(tmp_path / "run", options), Writer(label="primary"))
+    backend.write(rows("a", 0, 5))
+    deadline_s = time.monotonic() + (10 if num_samplers else 1)
+    while (found := samplers()) != num_samplers and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    backend.close(0, 30)
+    assert found == num_samplers
+
+
+def samplers() -> int:
+    """W&B's own samplers below this process."""
+    return [process.name() for process in psutil.Process().children(recursive=True)].count("wandb-symon")
 
 
 def test_a_hanging_client_says_in_which_call(tmp_path: Path, wandb_server: WandbServer) -> None:

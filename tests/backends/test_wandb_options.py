@@ -47,6 +47,22 @@ def test_a_netrc_entry_for_the_host_is_a_key(tmp_path: Path) -> None:
     assert not is_online(facts(wandb_host="https://other.example.com"), environ)
 
 
+@pytest.mark.parametrize(
+    ("option", "writer", "expected"),
+    [
+        (None, Writer(label="a"), (None, None)),
+        (30.0, Writer(label="a"), (None, 30.0)),
+        ("off", Writer(label="a"), (True, None)),
+        (30.0, Writer(label="a", is_sync=True), (True, None)),
+        (30.0, Writer(label="a", is_primary=False, is_shared=True), (True, None)),
+    ],
+)
+def test_the_client_samples_the_primary_s_host_alone(option: object, writer: Writer, expected: object) -> None:
+    """No second sampler on the other hosts, and no figures of the machine that a run is synchronised from."""
+    settings = client_settings(facts(tracking_system_metrics=option), writer, init_timeout_s=20, environ={})
+    assert (settings.get("x_disable_stats"), settings.get("x_stats_sampling_interval")) == expected
+
+
 def test_a_client_of_its_own_is_plain_and_several_are_shared() -> None:
     """Only a shared writer that is not the primary leaves the run's state and files alone."""
     plain = client_settings(facts(wandb_key=KEY), Writer(label="a"), init_timeout_s=20, environ={})
