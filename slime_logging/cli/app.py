@@ -7,6 +7,7 @@ import typer
 from slime_logging.cli import demo
 from slime_logging.cli.check import check
 from slime_logging.cli.diff import diff
+from slime_logging.cli.report import report
 from slime_logging.cli.show import show
 from slime_logging.cli.sync import sync
 from slime_logging.cli.verify import verify
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.add_typer(demo.app)
 app.command("check")(check)
 app.command("diff")(diff)
+app.command("report")(report)
 app.command("show")(show)
 app.command("sync")(sync)
 app.command("verify")(verify)

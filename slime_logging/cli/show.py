@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, plain, print_json, told_plainly
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from slime_logging.record.status import RunStatus
+
+MAX_REASONS = 20
 
 
 def show(
@@ -30,12 +37,9 @@ def show(
     _print(status)
 
 
-def _print(status: object) -> None:
+def _print(status: RunStatus) -> None:
     from rich.console import Console
 
-    from slime_logging.record.status import RunStatus
-
-    assert isinstance(status, RunStatus)
     console = Console()
     run = status.run
     state = "running" if status.is_running else "not running"
@@ -43,17 +47,19 @@ def _print(status: object) -> None:
     console.print(plain(f"{status.path}: {status.num_rows:,} rows of {len(status.journals)} processes"))
     console.print(_processes(status))
     console.print(_deliveries(status))
+    if status.set_aside:
+        console.print(_set_aside(status))
     for line in _advice(status):
         console.print(plain(line))
 
 
-def _processes(status: object) -> object:
+def _processes(status: RunStatus) -> Table:
     from rich.table import Table
 
     table = Table(title="Processes", title_justify="left")
     for name in ("process", "role", "start", "host", "pid", "rows", "last row", "ended", "damage"):
         table.add_column(name, justify="right" if name in ("start", "pid", "rows") else "left")
-    for journal in status.journals:  # type: ignore[attr-defined]
+    for journal in status.journals:
         opening = journal.opening
         damage = [f"{journal.num_torn_bytes} torn bytes"] if journal.num_torn_bytes else []
         damage += [f"{journal.num_damaged} damaged lines"] if journal.num_damaged else []
@@ -72,13 +78,13 @@ def _processes(status: object) -> object:
     return table
 
 
-def _deliveries(status: object) -> object:
+def _deliveries(status: RunStatus) -> Table:
     from rich.table import Table
 
     table = Table(title="Trackers", title_justify="left")
     for name in ("tracker", "state", "confirmed", "handed over", "left", "set aside", "updated", "reason"):
         table.add_column(name, justify="right" if name in ("confirmed", "handed over", "left", "set aside") else "left")
-    for delivery in status.deliveries:  # type: ignore[attr-defined]
+    for delivery in status.deliveries:
         table.add_row(
             plain(delivery.destination),
             plain(delivery.state),
@@ -92,11 +98,24 @@ def _deliveries(status: object) -> object:
     return table
 
 
-def _advice(status: object) -> list[str]:
-    left = [d.destination for d in status.deliveries if d.num_left or d.state != "closed"]  # type: ignore[attr-defined]
-    if not left or status.is_running:  # type: ignore[attr-defined]
+def _set_aside(status: RunStatus) -> Table:
+    from rich.table import Table
+
+    table = Table(title="Set aside: refused for good, and still in the journals", title_justify="left")
+    for name in ("tracker", "rows", "why", "first row"):
+        table.add_column(name, justify="right" if name == "rows" else "left", overflow="fold")
+    for item in status.set_aside[:MAX_REASONS]:
+        table.add_row(plain(item.destination), f"{item.num_rows:,}", plain(item.reason), plain(item.first_row_id))
+    if len(status.set_aside) > MAX_REASONS:
+        table.caption = f"and {len(status.set_aside) - MAX_REASONS:,} further reasons: --json shows them all"
+    return table
+
+
+def _advice(status: RunStatus) -> list[str]:
+    left = [d.destination for d in status.deliveries if d.num_left or d.state != "closed"]
+    if not left or status.is_running:
         return []
-    return [f"Not everything is confirmed by {', '.join(left)}. Deliver it with: slime-logging sync {status.path}"]  # type: ignore[attr-defined]
+    return [f"Not everything is confirmed by {', '.join(left)}. Deliver it with: slime-logging sync {status.path}"]
 
 
 def _age(time_s: float) -> str:

@@ -7,9 +7,10 @@ are different, NaN is equal to NaN. Nothing is redacted here: give it redacted v
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from slime_logging.backends.base import RunConfig
 from slime_logging.config.resolution import same
 from slime_logging.config.roles import RoleSet
 
@@ -54,6 +55,22 @@ def set_differences(found: RoleSet, base: Mapping[str, Any]) -> list[Difference]
     """The differences of a role set, with what decided each of them; `base` are the arguments that it was made from."""
     sources = {role: {item.key: item.source for item in items} for role, items in found.overrides.items()}
     return role_differences({role: vars(args) for role, args in found.args.items()}, base, sources)
+
+
+def logged_differences(config: RunConfig) -> tuple[tuple[str, ...], list[Difference]]:
+    """The roles of a run that logged a configuration, and what differs between them, with the bases and sources that
+    stand under `overrides/`.
+    """
+    roles = tuple(role for role, values in config.roles.items() if values)
+    sources: dict[str, dict[str, str]] = {role: {} for role in roles}
+    bases: dict[str, Any] = {}
+    for name, value in config.values.items():
+        owner, _, key = name.removeprefix("overrides/").partition("/")
+        if name.startswith("overrides/") and owner in sources and isinstance(value, dict):
+            sources[owner][key] = str(value.get("source", ""))
+            bases[key] = value.get("base")
+    found = role_differences({role: config.roles[role] for role in roles}, None, sources)
+    return roles, [replace(item, base=bases.get(item.key, item.base)) for item in found]
 
 
 def _all_same(values: Iterable[Any]) -> bool:

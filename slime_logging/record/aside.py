@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -12,6 +14,20 @@ from slime_logging.backends.base import Row
 from slime_logging.record.run import RunDirectory
 
 logger = logging.getLogger("slime_logging")
+
+SUFFIX = ".aside.jsonl"
+MAX_READ_BYTES = 16 * 2**20
+"""By those who show what was set aside: some 150,000 rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetAside:
+    """The rows that one destination refused for one reason: how many, and the first of them."""
+
+    destination: str
+    reason: str
+    num_rows: int
+    first_row_id: str
 
 
 class AsideFile:
@@ -24,7 +40,7 @@ class AsideFile:
     """
 
     def __init__(self, directory: RunDirectory, destination: str, label: str) -> None:
-        self._path: Path = directory.delivery / f"{destination}@{label}.aside.jsonl"
+        self._path: Path = directory.delivery / f"{destination}@{label}{SUFFIX}"
         self._has_warned = False
 
     def add(self, row: Row, reason: str, tracker: str) -> None:
@@ -38,3 +54,36 @@ class AsideFile:
                 file.write(orjson.dumps({"row_id": row.row_id, "reason": reason}) + b"\n")
         except OSError:
             logger.warning("slime_logging: could not note that row %s was set aside", row.row_id)
+
+
+def read_set_aside(directory: RunDirectory) -> list[SetAside]:
+    """What was set aside, and why, most rows first; a row that two deliveries set aside counts once. `MAX_READ_BYTES`
+    are read at most.
+    """
+    rows: dict[tuple[str, str], dict[str, None]] = {}
+    num_bytes = 0
+    for path in sorted(directory.delivery.glob(f"*@*{SUFFIX}")):
+        try:
+            if path.is_symlink() or not path.is_file():
+                continue
+            with path.open("rb") as file:
+                data = file.read(MAX_READ_BYTES - num_bytes)
+        except OSError:
+            continue
+        num_bytes += len(data)
+        for row_id, reason in _notes(data):
+            rows.setdefault((path.name.partition("@")[0], reason), {})[row_id] = None
+    found = [
+        SetAside(destination=destination, reason=reason, num_rows=len(ids), first_row_id=next(iter(ids)))
+        for (destination, reason), ids in rows.items()
+    ]
+    return sorted(found, key=lambda item: -item.num_rows)
+
+
+def _notes(data: bytes) -> Iterator[tuple[str, str]]:
+    for line in data.splitlines():
+        try:
+            noted = orjson.loads(line)
+            yield str(noted["row_id"]), str(noted["reason"])
+        except (ValueError, KeyError, TypeError):  # a torn or damaged line
+            continue

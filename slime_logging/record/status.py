@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slime_logging.backends.base import Row, RunConfig
+from slime_logging.record.aside import SetAside, read_set_aside
 from slime_logging.record.cursor import Cursor, next_cursor, read_cursors
 from slime_logging.record.entries import Opening, decode_config
 from slime_logging.record.fold import ConfigFold
@@ -60,6 +61,7 @@ class RunStatus:
     is_running: bool
     journals: tuple[JournalStatus, ...]
     deliveries: tuple[DeliveryStatus, ...]
+    set_aside: tuple[SetAside, ...]
 
     @property
     def num_rows(self) -> int:
@@ -78,6 +80,7 @@ def run_status(directory: RunDirectory) -> RunStatus:
         is_running=directory.locks.has_living_primary,
         journals=journals,
         deliveries=delivery_statuses(directory, num_rows),
+        set_aside=tuple(read_set_aside(directory)),
     )
 
 
