@@ -56,9 +56,14 @@ def chart(values: Sequence[float]) -> Text:
 
 
 def where_to_look(args: Namespace) -> list[tuple[str, Path, str]]:
-    """Return for each tracker that is on its name, its data's place, and the command that shows them."""
+    """Return for the journals, the page that can be made of them, and each tracker that is on: its name, its data's
+    place, and the command that shows them.
+    """
     run_dir = _short(Path(args.tracking_run_dir))
-    places = [("journals", run_dir / "journals", f"{_bin()}slime-logging show {_quoted(run_dir)}")]
+    places = [
+        ("journals", run_dir / "journals", f"{_bin()}slime-logging show {_quoted(run_dir)}"),
+        ("web page", run_dir / "report.html", f"{_bin()}slime-logging report {_quoted(run_dir)}"),
+    ]
     for tracker, (folder, command) in SHOW.items():
         if getattr(args, f"use_{tracker}", False):
             place = _wandb_run(run_dir) if tracker == "wandb" else run_dir / folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -88,7 +89,7 @@ def chart(title: str, axis: str, courses: Mapping[str, Course], role_numbers: Ma
 def marks(low: float, high: float) -> list[float]:
     """Round values from `low` to `high`, `NUM_MARKS` at the most: steps of 1, 2 or 5 times a power of ten."""
     width = high - low
-    if not (math.isfinite(width) and width > 0):
+    if not sys.float_info.min < width < math.inf:
         return [low, high]
     size = 10.0 ** math.floor(math.log10(width))
     for factor in (0.2, 0.5, 1.0, 2.0, 5.0, 10.0):
@@ -111,7 +112,7 @@ def _range(low: float, high: float) -> tuple[float, float]:
     if low < high:
         return low, high
     room = abs(low) * 0.1 or 1.0
-    return low - room, high + room
+    return max(-sys.float_info.max, low - room), min(sys.float_info.max, high + room)
 
 
 def _share(value: float, low: float, high: float) -> float:

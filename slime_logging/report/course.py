@@ -18,17 +18,34 @@ Point = tuple[float, float]
 
 @dataclass(slots=True)
 class Stretch:
-    """Points that follow each other: the lowest and the highest of them, in their order; or the one that there is."""
+    """Points that follow each other: the lowest and the highest of them, each with its number among all points."""
 
-    points: list[Point]
+    low: Point
+    high: Point
+    low_number: int
+    high_number: int
     is_start: bool
 
-    def join(self, later: Stretch) -> Stretch:
-        """Both as one."""
-        points = self.points + later.points
-        low, high = min(points, key=_value), max(points, key=_value)
-        ends = [low, high] if points.index(low) <= points.index(high) else [high, low]
-        return Stretch(ends if low[1] != high[1] else ends[:1], self.is_start)
+    def take(self, point: Point, number: int) -> None:
+        """One more point."""
+        if point[1] < self.low[1]:
+            self.low, self.low_number = point, number
+        elif point[1] > self.high[1]:
+            self.high, self.high_number = point, number
+
+    def join(self, later: Stretch) -> None:
+        """All points of the next stretch."""
+        if later.low[1] < self.low[1]:
+            self.low, self.low_number = later.low, later.low_number
+        if later.high[1] > self.high[1]:
+            self.high, self.high_number = later.high, later.high_number
+
+    @property
+    def points(self) -> list[Point]:
+        """One point or two, in their order."""
+        if self.low_number == self.high_number:
+            return [self.low]
+        return [self.low, self.high] if self.low_number < self.high_number else [self.high, self.low]
 
 
 @dataclass(slots=True)
@@ -59,16 +76,16 @@ class Course:
             self._begins = True
             return
         self._begins |= self.last is not None and step < self.last[0]
-        new = Stretch([(step, value)], self._begins)
-        if self._begins or self._num_in_last >= self._per_stretch or not self._stretches:
-            self._stretches.append(new)
-            self._num_in_last = 1
-        else:
-            self._stretches[-1] = self._stretches[-1].join(new)
-            self._num_in_last += 1
-        self._begins = False
+        point = (step, value)
         self.num_points += 1
-        self.last = (step, value)
+        self.last = point
+        if self._begins or self._num_in_last >= self._per_stretch:
+            self._stretches.append(Stretch(point, point, self.num_points, self.num_points, self._begins))
+            self._num_in_last = 1
+            self._begins = False
+        else:
+            self._stretches[-1].take(point, self.num_points)
+            self._num_in_last += 1
         self.low, self.high = min(self.low, value), max(self.high, value)
         if len(self._stretches) >= MAX_STRETCHES:
             self._halve()
@@ -95,14 +112,10 @@ def _joined(stretches: list[Stretch], *, is_across_lines: bool) -> list[Stretch]
     joined: list[Stretch] = []
     can_join = False
     for stretch in stretches:
-        if can_join and (is_across_lines or not stretch.is_start):
-            joined[-1] = joined[-1].join(stretch)
-            can_join = False
+        can_join = can_join and (is_across_lines or not stretch.is_start)
+        if can_join:
+            joined[-1].join(stretch)
         else:
             joined.append(stretch)
-            can_join = True
+        can_join = not can_join
     return joined
-
-
-def _value(point: Point) -> float:
-    return point[1]

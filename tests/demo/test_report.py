@@ -31,8 +31,8 @@ def places(tmp_path: Path, **trackers: bool) -> dict[str, tuple[Path, str]]:
 
 
 def test_only_trackers_that_are_on_are_named(tmp_path: Path) -> None:
-    """The journals are always there."""
-    assert set(places(tmp_path, use_trackio=True, use_mlflow=False)) == {"journals", "trackio"}
+    """The journals, and the page that can be made of them, are always there."""
+    assert set(places(tmp_path, use_trackio=True, use_mlflow=False)) == {"journals", "web page", "trackio"}
 
 
 @pytest.mark.parametrize("tracker", ["wandb", "trackio", "tensorboard", "mlflow", "swanlab"])

@@ -94,6 +94,7 @@ def test_what_a_tracker_lost_is_found_and_mended(killed):
     ("words", "told"),
     [
         (("show", "nothing-here"), "no run"),
+        (("report", "nothing-here"), "no run"),
         (("sync", "nothing-here"), "no run"),
         (("verify", "nothing-here"), "no run"),
         (("sync", "KILLED", "--to", "waldb"), "no tracker 'waldb'"),
@@ -115,7 +116,7 @@ def test_a_run_that_is_being_delivered_is_left_alone(killed):
     assert (code, "delivering it now" in text.replace("\n", " ")) == (1, True)
 
 
-@pytest.mark.parametrize("command", ["show", "verify", "sync"])
+@pytest.mark.parametrize("command", ["show", "verify", "report", "sync"])
 def test_hostile_files_cost_bounded_memory(tmp_path, command):
     """A journal without an end of line, a line of 60 MB, a cursor of 1 GB, a thousand empty journals."""
     run = RunDirectory(tmp_path / "job")

@@ -13,6 +13,7 @@ from slime_logging.description import run_facts
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.record import delivery as delivery_module
 from slime_logging.record import direct
+from slime_logging.record.aside import read_set_aside
 from slime_logging.record.cursor import read_cursors
 from slime_logging.record.delivery import NOTHING, NUM_REFUSALS_IN_A_ROW, Delivery
 from slime_logging.record.entries import Opening, encode
@@ -157,9 +158,8 @@ def test_a_refused_row_is_set_aside_with_its_reason_and_the_others_arrive(plan, 
     result = deliver(run)
     assert steps() == [0, 1, 2, 4, 5, 6, 8, 9]
     assert (result.num_set_aside, result.is_complete) == (2, True)
-    (aside,) = run.delivery.glob("*.aside.jsonl")
-    assert "bad value" in aside.read_text()
-    assert "j:4" in aside.read_text()
+    (aside,) = read_set_aside(run)
+    assert (aside.destination, aside.reason, aside.num_rows, aside.first_row_id) == ("faulty", "bad value", 2, "j:4")
 
 
 def test_a_tracker_that_refuses_every_row_is_refusing_the_run_and_sets_nothing_aside(plan, run):

@@ -139,12 +139,13 @@ def test_commands_print_nothing(broken: World, search: Search) -> None:
             ["show", run],
             ["show", run, "--json"],
             ["diff", run, "--json"],
+            ["report", run],
             ["check", str(broken.root / "given" / "roles.yaml"), "--", *canaries.argv()],
             ["verify", run, "--of", "mlflow", "-o", address],
             ["sync", run, "--to", "mlflow", "-o", address, "--timeout", "2"],
         )
     ]
-    assert codes[:3] + codes[4:] == [0, 0, 0, 1, 1]
+    assert codes[:4] + codes[5:] == [0, 0, 0, 0, 1, 1]
     assert broken.leaks(search) == {}
     assert "<hidden: " in (broken.root / "out").read_text()
 

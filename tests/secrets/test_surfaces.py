@@ -40,7 +40,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["show", "show --json", "diff", "diff --json", "verify", "sync --timeout 5"])
+@pytest.mark.parametrize(
+    "command", ["show", "show --json", "diff", "diff --json", "report", "verify", "sync --timeout 5"]
+)
 def test_no_command_prints_a_control_character(command: str, home: Path) -> None:
     """Nor interprets markup: it stands there as it was written."""
     name, *flags = command.split()
@@ -65,7 +67,7 @@ def test_check_prints_no_control_character(home: Path) -> None:
 @pytest.mark.parametrize(
     "place", ["journals", "delivery", "wandb", "trackio", "mlflow/mlflow.db", f"journals/{JOURNAL}2.jsonl"]
 )
-@pytest.mark.parametrize("command", ["sync", "verify", "show"])
+@pytest.mark.parametrize("command", ["sync", "verify", "show", "report"])
 def test_links_lead_nowhere(place: str, command: str, home: Path) -> None:
     """A run with a link in it is refused, with the place named, and nothing is written behind the link."""
     outside = home / "outside"
@@ -177,7 +179,7 @@ def test_keys_and_unknown_options_of_a_run_are_not_used(home: Path, wandb_server
     ],
     ids=["deep config", "deep row", "deep nonsense", "infinite step", "large number", "long key"],
 )
-@pytest.mark.parametrize("command", ["show", "diff", "sync --timeout 20"])
+@pytest.mark.parametrize("command", ["show", "diff", "report", "sync --timeout 20"])
 def test_no_line_of_a_journal_breaks_a_command(command: str, line: bytes, home: Path) -> None:
     """Deep, long and odd lines are passed over or delivered; the commands end by themselves."""
     name, *flags = command.split()

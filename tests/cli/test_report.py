@@ -1,0 +1,63 @@
+"""`slime-logging report`: a file that a browser opens."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import slime_logging
+from slime_logging.cli.app import app
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    args = Namespace(lr=1e-6, tracking_dir=str(tmp_path / "tracking"), wandb_run_id="job")
+    slime_logging.init_tracking(args)
+    slime_logging.log(args, {"train/loss": 0.5, "train/step": 1}, "train/step")
+    slime_logging.finish_tracking(args)
+    return tmp_path / "tracking" / "job"
+
+
+def report(*words: object) -> Result:
+    return CliRunner().invoke(app, ["report", *map(str, words)], env={"COLUMNS": "200"})
+
+
+def test_the_page_stands_in_the_run_for_its_user_alone(run: Path) -> None:
+    """Again replaces it; the run is as good as before."""
+    for _ in range(2):
+        result = report(run)
+        assert result.exit_code == 0, result.output
+        assert f"{run}/report.html: 0.0 MiB" in result.output
+    page = run / "report.html"
+    assert "train/loss" in page.read_text()
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert CliRunner().invoke(app, ["show", str(run)]).exit_code == 0
+
+
+def test_another_place_and_an_id(run: Path, tmp_path: Path) -> None:
+    result = report("job", "--tracking-dir", run.parent, "-o", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert not (run / "report.html").exists()
+
+
+def test_a_place_that_cannot_be_written_is_told_in_one_line(run: Path) -> None:
+    result = report(run, "-o", "/nowhere/page.html")
+    assert (result.exit_code, "/nowhere" in result.output, "Traceback" in result.output) == (1, True, False)
+
+
+def test_a_browser_opens_it(run: Path, tmp_path: Path) -> None:
+    """Where there is one: the charts and tables are in the page that it has built."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser here")
+    report(run)
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom"]
+    done = subprocess.run([browser, *flags, f"file://{run}/report.html"], capture_output=True, text=True, timeout=120)
+    assert "<figcaption>train/loss</figcaption>" in done.stdout
+    assert "<circle" in done.stdout
