@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("same", derandomize=True, database=None)
+hypothesis.settings.register_profile("explore", derandomize=False)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+"""`make test` says the same of the same code, whenever it runs; HYPOTHESIS_PROFILE=explore looks for what is new."""
 
 pytest_plugins = ["tests.wandb_server.fixtures"]
 
@@ -13,8 +20,6 @@ VARIABLES = ("WANDB_", "SLIME_LOGGING_", "TRACKIO_", "MLFLOW_", "SWANLAB_", "TEN
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    import os
-
     for name in list(os.environ):
         if name.startswith(VARIABLES):
             monkeypatch.delenv(name)

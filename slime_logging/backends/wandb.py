@@ -14,6 +14,7 @@ Policy:
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,6 +40,8 @@ COUNTS_LAG_S = 5.0
 opens, so one that opens sooner would write over rows that its predecessor has sent.
 """
 
+_num_opened = itertools.count()
+
 
 class WandbBackend:
     """The `Backend` and `Readable` for W&B."""
@@ -63,7 +66,9 @@ class WandbBackend:
         deadline_s = time.monotonic() + self._open_timeout_s
         self._link, self._run = Link(is_private=local_root(run) == run.directory), run
         self._config, self._last_row = {}, None
-        settings = client_settings(run, writer, init_timeout_s=max(1.0, self._open_timeout_s * 0.7))
+        settings = client_settings(
+            run, writer, init_timeout_s=max(1.0, self._open_timeout_s * 0.7), num_before=next(_num_opened)
+        )
         try:
             self._link.ask(
                 "open", settings, dict(run.axes), str(run.directory), timeout_s=deadline_s - time.monotonic()

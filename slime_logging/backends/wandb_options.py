@@ -85,9 +85,16 @@ def connection(run: RunFacts, environ: Mapping[str, str] = os.environ) -> dict[s
 
 
 def client_settings(
-    run: RunFacts, writer: Writer, *, init_timeout_s: float, environ: Mapping[str, str] = os.environ
+    run: RunFacts,
+    writer: Writer,
+    *,
+    init_timeout_s: float,
+    num_before: int = 0,
+    environ: Mapping[str, str] = os.environ,
 ) -> dict[str, Any]:
-    """The settings of this writer's client, by the names of `wandb.Settings`."""
+    """The settings of this writer's client, by the names of `wandb.Settings`; `num_before` clients of this process were
+    opened before it.
+    """
     online = is_online(run, environ)
     shared = online and writer.is_shared and not writer.is_sync
     return {
@@ -102,8 +109,9 @@ def client_settings(
         "run_job_type": run.options.get("wandb_job_type"),
         "root_dir": str(local_root(run)),
         "use_dot_wandb": False,
-        # Two clients of one run that start in the same second would share a directory, and one's data would vanish.
-        "x_sync_dir_suffix": re.sub(r"[^\w.-]", "_", writer.label),
+        # Two clients of one run that start in the same second would share a directory, and one's data would vanish. The
+        # names are in the order of the openings, which decides what a run's files say in the end.
+        "x_sync_dir_suffix": re.sub(r"[^\w.-]", "_", writer.label) + (f"-{num_before:03d}" if num_before else ""),
         "symlink": False,
         **_system_metrics(run, writer),
         "x_label": writer.label if shared else None,

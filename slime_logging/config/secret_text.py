@@ -42,7 +42,7 @@ there."""
 _VALUE_OF_NAME = re.compile(r"\\*[\"'],?\s*(?:\\*[\"'])?[vV]alue(?:\\*[\"'])?\s*[=:]\s*")
 _ELEMENT = re.compile(r"[^<>]{0,80}>")
 _RUN = re.compile(r"(?:<hidden: [^<>]*>|[^\s\"'`\\]|\\(?!\\*[\"'`]))+")
-_JSON_LITERAL = re.compile(r"[^\s,}\]\"'\\]+")
+_JSON_LITERAL = re.compile(r"(?:<hidden: [^<>]*>|[^\s,}\]\"'\\])+")
 _STOP = re.compile(r"[,;&|](?=\s|\\*[\"'`]?-{0,2}[\w.-]+\\*[\"'`]?(?:=|:)|\Z)|</")
 _OPENS_QUOTE = re.compile(r"(?:\A[bBrRuUfF]{1,2}|[\w.]*[(\[{=])\Z")
 _SCHEME = re.compile(r"(?i:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256|splunk)[ \t]+(?=[^\s\"'`])")
@@ -178,7 +178,7 @@ def _assigned(text: str, match: re.Match[str], assign: re.Match[str], name: str,
         literal = _JSON_LITERAL.match(text, start)
         return [_Value(start, literal.end(), literal.group(), _quote_in(assign))] if literal else []
     value = _one(text, start)
-    if before in "?&" and before:
+    if before in "?&" and before and not value.quote:
         ends = [i for i in (text.find(c, start, value.end) for c in "&#") if i >= 0]
         value = _Value(start, min([*ends, value.end]), text[start : min([*ends, value.end])])
     return [value]

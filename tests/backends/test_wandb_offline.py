@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slime_logging.backends import wandb_offline
-from slime_logging.backends.base import Writer
+from slime_logging.backends.base import RunConfig, Writer
 from slime_logging.backends.wandb import WandbBackend
 from tests.backends.wandb_rows import CONFIG, facts, held, odd_rows, points, rows
 
@@ -64,7 +64,7 @@ def test_a_killed_job_is_continued_without_loss_or_double(tmp_path: Path) -> Non
     script = f"""
         import os, signal, sys, time
         from pathlib import Path
-        from slime_logging.backends.base import Writer
+        from slime_logging.backends.base import RunConfig, Writer
         from slime_logging.backends.wandb import WandbBackend
         from tests.backends.wandb_rows import facts, rows
         backend = WandbBackend()
@@ -138,13 +138,28 @@ def test_two_writers_of_one_second_have_files_of_their_own(tmp_path: Path) -> No
     assert held(run) == points(backends[0], [*rows("w0", 0, 10), *rows("w1", 0, 10)])
 
 
+def test_clients_that_follow_each_other_within_a_second_stand_in_their_order(tmp_path: Path) -> None:
+    """A delivery that is tried again, a short job that is resumed: no file replaces another, and the last one counts."""
+    run = facts(tmp_path / "run", OFFLINE)
+    written = rows("a", 0, 12)
+    for number in range(6):
+        backend = WandbBackend()
+        backend.open(run, Writer(label="primary"))
+        backend.set_config(RunConfig(values={"lr": number}, roles={}))
+        backend.write(written[2 * number : 2 * number + 2])
+        backend.close(None, 30)
+    assert len(wandb_offline.find_files(run)) == 6
+    assert held(run) == points(backend, written)
+    assert backend.read_config(run) == {"lr": 5}
+
+
 def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
     """Opened before ours, in the same process: it is still `wandb.run` and logs on after ours is closed."""
     script = f"""
         import os
         from pathlib import Path
         import wandb
-        from slime_logging.backends.base import Writer
+        from slime_logging.backends.base import RunConfig, Writer
         from slime_logging.backends.wandb import WandbBackend
         from tests.backends.wandb_rows import facts, rows
         own = wandb.init(mode="offline", id="own", project="p", dir={str(tmp_path)!r}, settings={{"silent": True}})
