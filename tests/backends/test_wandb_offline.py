@@ -139,7 +139,7 @@ def test_two_writers_of_one_second_have_files_of_their_own(tmp_path: Path) -> No
 
 
 def test_clients_that_follow_each_other_within_a_second_stand_in_their_order(tmp_path: Path) -> None:
-    """A delivery that is tried again, a short job that is resumed: no file replaces another, and the last one counts."""
+    """A delivery tried again, a short job resumed: no file replaces another, and the last one counts."""
     run = facts(tmp_path / "run", OFFLINE)
     written = rows("a", 0, 12)
     for number in range(6):
