@@ -9,15 +9,12 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
-from slime_logging.backends import PACKAGES
 from slime_logging.backends.base import Json, RunFacts
 from slime_logging.config.marks import as_name
 from slime_logging.config.redact import Redactor
 from slime_logging.config.scope import to_json_mapping
-from slime_logging.errors import MissingBackendError
 from slime_logging.record.run import RunDirectory, RunFile, now_s
 from slime_logging.record.system import STEP_KEY
 from slime_logging.settings import SHOWN_OPTIONS, Settings
@@ -79,11 +76,3 @@ def run_facts(run: RunFile, directory: RunDirectory, options: Mapping[str, Any])
         roles=run.roles,
         options=options,
     )
-
-
-def require_packages(trackers: tuple[str, ...]) -> None:
-    """Raise `MissingBackendError` for the first tracker whose package is not installed; nothing is imported."""
-    for name in trackers:
-        package = PACKAGES.get(name)
-        if package is not None and package not in sys.modules and find_spec(package) is None:
-            raise MissingBackendError(name, package)

@@ -3,7 +3,7 @@
     TrackingError
     ├── SettingsError         a flag or environment variable that cannot work (also a ValueError)
     ├── RoleConfigError       a role YAML with mistakes; lists them all (also a ValueError and an AssertionError)
-    ├── MissingBackendError   a tracker was switched on whose package is not installed (also an ImportError)
+    ├── MissingBackendError   a tracker was switched on whose package is missing or too old (also an ImportError)
     ├── RunConflictError      two primaries with one run id
     ├── RunNotFoundError      a path or id that names no run
     └── BackendError
@@ -33,12 +33,12 @@ class RoleConfigError(TrackingError, ValueError, AssertionError):
 
 
 class MissingBackendError(TrackingError, ImportError):
-    """A tracker is switched on, but its package is not installed; the message names the extra to install."""
+    """A tracker is switched on, but its package is missing or too old; the message names the extra to install."""
 
-    def __init__(self, backend: str, package: str) -> None:
+    def __init__(self, backend: str, needed: str, found: str) -> None:
         super().__init__(
-            f"--use-{backend} needs the package '{package}', which is not installed here. "
-            f"Install it with: pip install 'slime-logging[{backend}]'"
+            f"--use-{backend} needs the package {needed} or newer, and {found}. "
+            f"Install it with: pip install --upgrade 'slime-logging[{backend}]'"
         )
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Row, Writer
+from slime_logging.backends.packages import require_packages
 from slime_logging.config.redact import Redactor, safe_exception_text
 from slime_logging.config.scope import (
     UNPREFIXED_ROLES,
@@ -32,7 +33,7 @@ from slime_logging.config.scope import (
     scope_of,
     to_json_mapping,
 )
-from slime_logging.description import describe_run, redactor_of, require_packages, run_facts, shown_options
+from slime_logging.description import describe_run, redactor_of, run_facts, shown_options
 from slime_logging.process import process_facts, rank_of
 from slime_logging.record.delivery import NOTHING, Delivery, DeliveryResult
 from slime_logging.record.entries import Opening
@@ -180,7 +181,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
         OSError: the run's directory cannot be made.
     """
     redactor = redactor_of(args, settings)
-    require_packages(settings.trackers)
+    require_packages(*settings.trackers)
     scopes = primary_scopes(args, redactor, settings.logged_environment())
     directory = RunDirectory(settings.directory / _run_id(settings))
     directory.create()
@@ -237,7 +238,7 @@ def join(
         wants_client = (wants_client or settings.writer == "shared") and run.is_shared and settings.is_wandb_online
         delivers: tuple[str, ...] = ("wandb",) if wants_client else ()
     else:
-        require_packages(settings.trackers)
+        require_packages(*settings.trackers)
         delivers = settings.trackers
         directory, run = _own_directory(args, address, settings, redactor)
     opening = _opening(run, role, is_primary=False, rank=rank_of(args), delivers=delivers)

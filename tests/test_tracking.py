@@ -182,9 +182,9 @@ def test_a_mistake_in_the_role_file_raises_before_anything_is_made(tmp_path):
 
 
 def test_a_tracker_whose_package_is_missing_is_an_error_that_names_the_extra(tmp_path, monkeypatch):
-    from slime_logging.backends import PACKAGES
+    from slime_logging.backends.packages import PACKAGES, Package
 
-    monkeypatch.setitem(PACKAGES, "trackio", "no_such_package")
+    monkeypatch.setitem(PACKAGES, "trackio", Package("no_such_package", "no-such-package", "1"))
     with pytest.raises(sl.MissingBackendError, match=r"slime-logging\[trackio\]"):
         sl.init_tracking(job(tmp_path, use_trackio=True))
 

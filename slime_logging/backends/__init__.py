@@ -19,15 +19,6 @@ BACKENDS = {
     "memory": "slime_logging.backends.memory:MemoryBackend",
 }
 
-PACKAGES = {
-    "wandb": "wandb",
-    "trackio": "trackio",
-    "tensorboard": "tensorboard",
-    "mlflow": "mlflow",
-    "swanlab": "swanlab",
-}
-"""The package whose absence is an error at start, by backend."""
-
 
 def new_backend(name: str) -> Backend:
     """A fresh backend by its name in `BACKENDS`; it loads no vendor package until it is opened."""

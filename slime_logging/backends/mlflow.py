@@ -21,8 +21,9 @@ from typing import Any
 from slime_logging.backends import mlflow_form as form
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.forms import Notices, clean_text, flatten, markdown_diff, role_diff
+from slime_logging.backends.packages import require_packages
 from slime_logging.backends.vendor_process import VendorProcess
-from slime_logging.errors import MissingBackendError, SettingsError, WillNeverWork
+from slime_logging.errors import SettingsError, WillNeverWork
 
 _CHANGED = "config/"
 _NOTE_TAG, _NOTE_CHARACTERS = "mlflow.note.content", 7_500
@@ -54,7 +55,7 @@ class MlflowBackend:
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
         """Find the run by its tag or create it."""
-        _require_packages(run)
+        _check_packages(run)
         self._run = run
         self._notices.begin()
         self._connect()
@@ -173,9 +174,8 @@ class MlflowBackend:
         return self._client
 
 
-def _require_packages(run: RunFacts) -> None:
-    if importlib.util.find_spec("mlflow") is None:
-        raise MissingBackendError("mlflow", "mlflow-skinny")
+def _check_packages(run: RunFacts) -> None:
+    require_packages("mlflow")
     if _address(run)["uri"].startswith("sqlite:") and importlib.util.find_spec("sqlalchemy") is None:
         raise SettingsError(
             "--use-mlflow without --mlflow-tracking-uri (or MLFLOW_TRACKING_URI) keeps its data in a SQLite file, "

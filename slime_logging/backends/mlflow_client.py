@@ -24,11 +24,17 @@ _PASSING_STATUS = frozenset({408, 409, 423, 425, 429})
 _state: dict[str, Any] = {}
 
 
-def _open(uri: str, experiment: str, artifacts: str | None, run_id: str, name: str, tags: Mapping[str, str]) -> None:
-    """Find the run by its tag, or create it; either way it is RUNNING afterwards."""
+def _client(uri: str) -> Any:
+    import mlflow
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(tracking_uri=uri)
+    mlflow.set_tracking_uri(uri)  # before MLflow 3.5 or so, artifacts go by this one whatever the client was told
+    return MlflowClient(tracking_uri=uri)
+
+
+def _open(uri: str, experiment: str, artifacts: str | None, run_id: str, name: str, tags: Mapping[str, str]) -> None:
+    """Find the run by its tag, or create it; either way it is RUNNING afterwards."""
+    client = _client(uri)
     found = client.get_experiment_by_name(experiment)
     experiment_id = found.experiment_id if found else _create_experiment(client, experiment, artifacts)
     run = _find(client, experiment_id, run_id)
@@ -58,9 +64,7 @@ def _find(client: Any, experiment_id: str, run_id: str) -> Any | None:
 
 def _attach(uri: str, experiment: str, run_id: str) -> bool:
     """Find the run for reading; False where there is none."""
-    from mlflow.tracking import MlflowClient
-
-    client = MlflowClient(tracking_uri=uri)
+    client = _client(uri)
     found = client.get_experiment_by_name(experiment)
     run = _find(client, found.experiment_id, run_id) if found else None
     _state.update(client=client, run_id=run.info.run_id if run else None)

@@ -9,7 +9,6 @@ makes a directory of its own with the run's id, and everything can be read back 
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 import re
@@ -20,8 +19,9 @@ from contextlib import contextmanager
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.forms import Notices, as_double, as_text, clean_text, flatten, role_diff, storable
+from slime_logging.backends.packages import require_packages
 from slime_logging.backends.vendor_process import VendorProcess
-from slime_logging.errors import MissingBackendError, WillNeverWork
+from slime_logging.errors import WillNeverWork
 
 _EXACT = 2**53
 _STEP_MAX = 2**48
@@ -51,8 +51,7 @@ class SwanlabBackend:
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
         """Start a run (offline), or continue the one with this id (online)."""
-        if importlib.util.find_spec("swanlab") is None:
-            raise MissingBackendError("swanlab", "swanlab")
+        require_packages("swanlab")
         client = VendorProcess("swanlab", _MODULE, _ENVIRONMENT, is_private=True)
         workspace = run.options.get("swanlab_workspace")
         facts = {"project": _project(run), "workspace": workspace, "name": run.name[:512], "group": run.group}

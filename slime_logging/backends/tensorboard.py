@@ -10,7 +10,6 @@ where it is installed, and loses its queue when the process is killed. A new wri
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
@@ -36,7 +35,8 @@ from slime_logging.backends.forms import (
     is_number,
     markdown_diff,
 )
-from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
+from slime_logging.backends.packages import require_packages
+from slime_logging.errors import TryAgain, WillNeverWork
 
 _EXACT = 2**53
 """Integers up to here are exact as doubles."""
@@ -64,8 +64,7 @@ class TensorboardBackend:
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
         """Create the run's directory, with a link from ours where TENSORBOARD_DIR or the flags put it elsewhere."""
-        if importlib.util.find_spec("tensorboard") is None:
-            raise MissingBackendError("tensorboard", "tensorboard")
+        require_packages("tensorboard")
         try:
             place, link = _place(run), run.directory / "tensorboard"
             place.mkdir(mode=0o700 if place == link else 0o777, parents=True, exist_ok=True)

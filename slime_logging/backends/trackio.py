@@ -11,7 +11,6 @@ however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's d
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +21,9 @@ from urllib.parse import quote
 
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, role_diff, storable
+from slime_logging.backends.packages import require_packages
 from slime_logging.backends.vendor_process import VendorProcess
-from slime_logging.errors import MissingBackendError, WillNeverWork
+from slime_logging.errors import WillNeverWork
 
 _RESERVED_METRICS = frozenset({"project", "run", "timestamp", "step", "time", "metrics"})
 """Trackio's reader overwrites these (utils.RESERVED_KEYS in 0.43); like its own client we store them as `__<name>`."""
@@ -48,8 +48,7 @@ class TrackioBackend:
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
         """Start the storage process and create the project's database."""
-        if importlib.util.find_spec("trackio") is None:
-            raise MissingBackendError("trackio", "trackio")
+        require_packages("trackio")
         self._notices.begin()
         for variable in _IGNORED_VARIABLES:
             if os.environ.get(variable):

@@ -13,7 +13,6 @@ Policy:
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import time
 from collections.abc import Iterator, Sequence
@@ -22,10 +21,11 @@ from typing import Any
 from slime_logging.backends import wandb_offline
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
 from slime_logging.backends.forms import Notices
+from slime_logging.backends.packages import require_packages
 from slime_logging.backends.wandb_form import ROW_KEY, comparable, config_form, history_point, history_rows
 from slime_logging.backends.wandb_link import Link
 from slime_logging.backends.wandb_options import client_settings, connection, is_online, local_root
-from slime_logging.errors import MissingBackendError, TryAgain, WillNeverWork
+from slime_logging.errors import TryAgain, WillNeverWork
 
 OPEN_TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_S = 30.0
@@ -61,7 +61,7 @@ class WandbBackend:
 
     def open(self, run: RunFacts, writer: Writer) -> None:
         """Start the client and create or continue the run; at most `open_timeout_s`."""
-        _require_package()
+        require_packages("wandb")
         self._release()
         deadline_s = time.monotonic() + self._open_timeout_s
         self._link, self._run = Link(is_private=local_root(run) == run.directory), run
@@ -186,8 +186,3 @@ class WandbBackend:
         if self._link is not None:
             self._link.kill()
         self._link = None
-
-
-def _require_package() -> None:
-    if importlib.util.find_spec("wandb") is None:
-        raise MissingBackendError("wandb", "wandb")

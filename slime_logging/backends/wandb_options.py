@@ -108,7 +108,8 @@ def client_settings(
         "run_notes": run.options.get("wandb_notes"),
         "run_job_type": run.options.get("wandb_job_type"),
         "root_dir": str(local_root(run)),
-        "use_dot_wandb": False,
+        # Told only where it matters, because clients before 0.27 fail when they are told.
+        "use_dot_wandb": False if (local_root(run) / ".wandb").exists() else None,
         # Two clients of one run that start in the same second would share a directory, and one's data would vanish. The
         # names are in the order of the openings, which decides what a run's files say in the end.
         "x_sync_dir_suffix": re.sub(r"[^\w.-]", "_", writer.label) + (f"-{num_before:03d}" if num_before else ""),

@@ -17,9 +17,10 @@ from rich.text import Text
 
 from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import RunFacts
+from slime_logging.backends.packages import require_packages
 from slime_logging.cli.trust import check_links, check_tensorboard, trusted_options
 from slime_logging.config.redact import Redactor, escape_terminal
-from slime_logging.description import require_packages, run_facts
+from slime_logging.description import run_facts
 from slime_logging.errors import BackendError, SettingsError, TrackingError
 from slime_logging.record.run import RunDirectory, RunFile, find_run
 from slime_logging.settings import BACKEND_OPTIONS, Settings
@@ -86,7 +87,7 @@ def check_trackers(trackers: Sequence[str]) -> None:
     unknown = [name for name in trackers if name not in BACKENDS]
     if unknown:
         raise SettingsError(f"no tracker {unknown[0]!r}; there are: {', '.join(BACKENDS)}.")
-    require_packages(tuple(trackers))
+    require_packages(*trackers)
 
 
 def parse_options(items: Sequence[str]) -> dict[str, object]:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from slime_logging.backends import PACKAGES
 from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
+from slime_logging.backends.packages import PACKAGES, Package
 from slime_logging.errors import BackendError, MissingBackendError
 from tests.backends import scenario
 from tests.backends.conftest import Tracker
@@ -234,9 +234,22 @@ def test_missing_package_names_the_extra(
     """A tracker whose package is not installed is an error at start that tells how to install it."""
     if tracker.name not in PACKAGES:
         pytest.skip("needs no package")
-    monkeypatch.setitem(sys.modules, PACKAGES[tracker.name], None)
+    monkeypatch.setitem(sys.modules, PACKAGES[tracker.name].module, None)
     with pytest.raises(MissingBackendError, match=rf"slime-logging\[{tracker.name}\]"):
         tracker.new().open(new_run("missing"), WRITER)
+
+
+def test_package_that_is_too_old_says_which_is_needed(
+    tracker: Tracker, new_run: Callable[[str], RunFacts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a failure in the middle of the job, but an error at start with what is there, what is needed, and the fix."""
+    if tracker.name not in PACKAGES:
+        pytest.skip("needs no package")
+    package = PACKAGES[tracker.name]
+    monkeypatch.setitem(PACKAGES, tracker.name, Package(package.module, package.distribution, "1000.2"))
+    told = rf"needs the package {package.distribution} 1000\.2 or newer, and \d[\d.]+ is installed.*slime-logging\["
+    with pytest.raises(MissingBackendError, match=told):
+        tracker.new().open(new_run("old"), WRITER)
 
 
 def test_arguments_are_left_alone(delivered: Delivered) -> None:
