@@ -48,9 +48,10 @@ NUM_REFUSALS_IN_A_ROW = 20
 
 GRACE_S = 5.0
 
+SECOND_CLOSE_S = 15.0
 SHORT_CLOSE_S = 10.0
-"""A close gets at least this much of the time that is left, and else half of it: the rest is for a second attempt with
-a new client, should this one hang.
+"""Of the time that is left, a close leaves so much for a second attempt with a new client, should this one hang; but it
+gets `SHORT_CLOSE_S` where there is as much.
 """
 
 NOTHING = "-"
@@ -275,7 +276,7 @@ class Delivery:
         self._pass_on(is_last=True)
         left_s = self._deadline - time.monotonic()
         try:
-            self._backend.close(self._exit_code, max(1.0, left_s / 2, min(left_s, SHORT_CLOSE_S)))
+            self._backend.close(self._exit_code, max(1.0, left_s - SECOND_CLOSE_S, min(left_s, SHORT_CLOSE_S)))
         except TryAgain:
             self._is_open = False
             self._doubt()
