@@ -223,7 +223,11 @@ def test_system_metrics_can_be_switched_off(tmp_path: Path, option: str | None, 
 
 def samplers() -> int:
     """W&B's own samplers below this process."""
-    names = [process.name() for process in psutil.Process().children(recursive=True)]
+    names = [
+        process.name()
+        for process in psutil.Process().children(recursive=True)
+        if process.status() != psutil.STATUS_ZOMBIE
+    ]
     return sum(name in ("wandb-symon", "gpu_stats", "wandb-xpu") for name in names)
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -20,8 +21,12 @@ ROOT = Path(__file__).parents[2]
 
 def workers_of(pid: int) -> list[psutil.Process]:
     """Processes of links below `pid`; other tests may have left helpers of their own there."""
-    children = psutil.Process(pid).children(recursive=True)
-    return [child for child in children if any("wandb_worker" in part for part in child.cmdline())]
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):  # one that has ended, and that nobody waited for
+            if any("wandb_worker" in part for part in child.cmdline()):
+                found.append(child)
+    return found
 
 
 def test_a_process_that_hangs_is_killed_at_the_deadline() -> None:

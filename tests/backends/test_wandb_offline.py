@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from slime_logging.backends import wandb_offline
+from slime_logging.backends import wandb_offline, wandb_session
 from slime_logging.backends.base import RunConfig, Writer
 from slime_logging.backends.wandb import WandbBackend
+from slime_logging.errors import TryAgain
 from tests.backends.wandb_rows import CONFIG, facts, held, odd_rows, points, rows
 
 pytest.importorskip("wandb")
@@ -177,3 +179,15 @@ def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
     own = facts(tmp_path / "own", {**OFFLINE, "wandb_dir": str(tmp_path)}, run_id="own")
     assert [row["x"] for row in wandb_offline.read_rows(own)] == [1, 2]
     assert held(facts(tmp_path / "run", OFFLINE)) == points(WandbBackend(), rows("a", 0, 3))
+
+
+def test_a_service_that_does_not_end_is_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W&B's `teardown` waits for its service for ever: delivery looks what the file holds, and goes on."""
+    import wandb
+
+    ended = threading.Event()
+    monkeypatch.setattr(wandb, "teardown", ended.wait)
+    with pytest.raises(TryAgain, match=r"did not end within 0\.2 s"):
+        wandb_session._end_service(0.2)
+    ended.set()
+    wandb_session._end_service(5.0)
