@@ -52,20 +52,29 @@ def read_config(run: RunFacts) -> dict[str, Any]:
     return config
 
 
+def is_ended(path: Path) -> bool:
+    """Whether a file is whole: its client's last record is in it."""
+    return any(record.HasField("exit") for record in _records_of(path))
+
+
 def _records(run: RunFacts) -> Iterator[Any]:
+    for path in find_files(run):
+        yield from _records_of(path)
+
+
+def _records_of(path: Path) -> Iterator[Any]:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from wandb.proto.wandb_internal_pb2 import Record
 
-    for path in find_files(run):
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise TryAgain(f"cannot read {path}: {error}") from error
+    for payload in _payloads(data):
         try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise TryAgain(f"cannot read {path}: {error}") from error
-        for payload in _payloads(data):
-            try:
-                yield Record.FromString(payload)
-            except DecodeError:
-                break
+            yield Record.FromString(payload)
+        except DecodeError:
+            return
 
 
 def _payloads(data: bytes) -> Iterator[bytes]:

@@ -181,13 +181,23 @@ def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
     assert held(facts(tmp_path / "run", OFFLINE)) == points(WandbBackend(), rows("a", 0, 3))
 
 
-def test_a_service_that_does_not_end_is_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W&B's `teardown` waits for its service for ever: delivery looks what the file holds, and goes on."""
+def test_a_service_that_does_not_end_matters_only_where_its_file_is_not_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W&B's `teardown` waits for its service for ever; delivery tries again where a record may be missing."""
     import wandb
 
+    run, backend = facts(tmp_path / "run", OFFLINE), WandbBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.write(rows("a", 0, 100))
+    backend.close(0, 30)
+    (whole,) = wandb_offline.find_files(run)
+    torn = tmp_path / "torn.wandb"
+    torn.write_bytes(whole.read_bytes()[:-20])
     ended = threading.Event()
     monkeypatch.setattr(wandb, "teardown", ended.wait)
+    wandb_session._end_service(whole, 0.2)
     with pytest.raises(TryAgain, match=r"did not end within 0\.2 s"):
-        wandb_session._end_service(0.2)
+        wandb_session._end_service(torn, 0.2)
     ended.set()
-    wandb_session._end_service(5.0)
+    wandb_session._end_service(torn, 5.0)
