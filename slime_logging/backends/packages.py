@@ -41,7 +41,7 @@ def require_packages(*backends: str) -> None:
 
 
 def _require(backend: str, package: Package) -> None:
-    from importlib import metadata  # takes 20 ms to import, for a job without trackers too
+    from importlib import metadata  # tens of milliseconds that a job without trackers is spared
 
     if not sys.modules.get(package.module) and find_spec(package.module) is None:
         raise MissingBackendError(backend, f"{package.distribution} {package.oldest}", "it is not installed here")
