@@ -28,7 +28,7 @@ def _client(uri: str) -> Any:
     import mlflow
     from mlflow.tracking import MlflowClient
 
-    mlflow.set_tracking_uri(uri)  # before MLflow 3.5 or so, artifacts go by this one whatever the client was told
+    mlflow.set_tracking_uri(uri)  # MLflow 3.4 and older send artifacts there, whatever the client was told
     return MlflowClient(tracking_uri=uri)
 
 

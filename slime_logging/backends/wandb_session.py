@@ -107,7 +107,7 @@ class Session:
             self._run.config.update(others, allow_val_change=True)
         self._run.finish(exit_code=exit_code or 0)
         if not is_online:
-            _end_service(Path(self._run.settings.sync_file), min(TEARDOWN_S, timeout_s * 0.9))
+            _end_service(Path(self._run.settings.sync_file), min(TEARDOWN_S, max(0.0, deadline_s - time.monotonic())))
             return
         # The service is left to be killed with this process: the server has everything, and the service, asked to end,
         # has been seen not to (in 2 of some 3,000 runs).

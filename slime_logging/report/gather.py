@@ -92,7 +92,7 @@ def gather(directory: RunDirectory, advance: Callable[[int], None]) -> Report:
         groups=metrics.groups(status.run.axes),
         num_not_drawn=len(metrics.not_drawn),
         config=_config_table(config.roles),
-        facts=tuple((shortened(key), shortened(as_text(value))) for key, value in sorted(by_role(config)[JOB].items())),
+        facts=tuple((shortened(key), shown(value)) for key, value in sorted(by_role(config)[JOB].items())),
         num_rows_read=metrics.num_rows,
     )
 
@@ -135,18 +135,21 @@ class Metrics:
                 if course is not None:
                     course.add(step, as_double(value))  # type: ignore[arg-type]
             elif name in self._texts or len(self._texts) < MAX_COURSES:
-                self._texts.setdefault(name, {})[role] = shortened(as_text(value))
+                self._texts.setdefault(name, {})[role] = shown(value)
             else:
-                self.not_drawn.add(name)
+                self._leave_out(name)
 
     def _new_course(self, name: str, role: str, axis: str) -> Course | None:
         if self._num_courses >= MAX_COURSES:
-            if len(self.not_drawn) < 100 * MAX_COURSES:
-                self.not_drawn.add(name)
+            self._leave_out(name)
             return None
         self._num_courses += 1
         self._axis_of.setdefault(name, axis)
         return self._courses.setdefault(name, {}).setdefault(role, Course())
+
+    def _leave_out(self, name: str) -> None:
+        if len(self.not_drawn) < 100 * MAX_COURSES:
+            self.not_drawn.add(name)
 
     def groups(self, axes: Mapping[str, str]) -> tuple[Group, ...]:
         """The metrics by prefix: those of the run's table of axes first, hosts' system metrics last and closed."""
@@ -174,6 +177,11 @@ class Metrics:
         )
 
 
+def shown(value: Json) -> str:
+    """A value as people write it, as `shortened` shows texts."""
+    return shortened(as_text(value))
+
+
 def shortened(text: str) -> str:
     """A text with its control characters made visible, and its middle left out where it is very long."""
     if len(text) > MAX_TEXT_CHARS:
@@ -195,6 +203,6 @@ def _config_table(roles: Mapping[str, Mapping[str, Json]]) -> ConfigTable:
     keys = sorted({key for values in roles.values() for key in values})
     lines = []
     for key in keys:
-        cells = tuple(shortened(as_text(values[key])) if key in values else MISSING for values in roles.values())
+        cells = tuple(shown(values[key]) if key in values else MISSING for values in roles.values())
         lines.append((shortened(key), cells, len(set(cells)) > 1))
     return ConfigTable(columns=tuple(roles), lines=tuple(lines))

@@ -1,20 +1,18 @@
 """The page as HTML: one file that loads nothing and runs nothing.
 
-Policy: every text is escaped by jinja2, and by `shortened` before it; the page forbids itself scripts, requests and
+Policy: every text is escaped by jinja2, and by `shown` before it; the page forbids itself scripts, requests and
 frames, so that a hostile run can do nothing in the browser of who looks at it.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import jinja2
 
-from slime_logging.backends.forms import as_text
 from slime_logging.config.diff import MISSING
 from slime_logging.report.chart import HEIGHT, WIDTH
-from slime_logging.report.gather import Report, shortened
+from slime_logging.report.gather import Report, shown
 
 NUM_COLOURS = 6
 
@@ -28,7 +26,7 @@ def page(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"text": _text, "clock": _clock}
+    environment.filters |= {"text": shown, "clock": _clock}
     return environment.get_template("page.html.j2").render(
         report=report,
         status=report.status,
@@ -38,10 +36,6 @@ def page(report: Report) -> str:
         height=HEIGHT,
         num_colours=NUM_COLOURS,
     )
-
-
-def _text(value: Any) -> str:
-    return shortened(value if value is MISSING else as_text(value))
 
 
 def _clock(time_s: float) -> str:
