@@ -1,7 +1,6 @@
 """One tracked run for a whole RL job on Megatron: every role as it was configured, no row lost, no key leaked."""
 
 from slime_logging._version import __version__
-from slime_logging.config.roles import parse_megatron_role_args
 from slime_logging.errors import (
     BackendError,
     MissingBackendError,
@@ -13,7 +12,8 @@ from slime_logging.errors import (
     TryAgain,
     WillNeverWork,
 )
-from slime_logging.settings import add_tracking_arguments
+from slime_logging.roles.roles import parse_megatron_role_args
+from slime_logging.settings.settings import add_tracking_arguments
 from slime_logging.tracking import (
     finish_tracking,
     init_tracking,

@@ -17,12 +17,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from slime_logging.config.redact import safe_error
 from slime_logging.errors import RunConflictError, SettingsError
-from slime_logging.lifetime import be_first_at_exit, changing, end, enter, is_joined, primaries, session_of, swallow
-from slime_logging.record.rendezvous import find
-from slime_logging.session import join, start_primary
-from slime_logging.settings import Settings
+from slime_logging.hosts.rendezvous import find
+from slime_logging.redaction.redact import safe_error
+from slime_logging.session.lifetime import (
+    be_first_at_exit,
+    changing,
+    end,
+    enter,
+    is_joined,
+    primaries,
+    session_of,
+    swallow,
+)
+from slime_logging.session.session import join, start_primary
+from slime_logging.settings.settings import Settings
 
 logger = logging.getLogger("slime_logging")
 

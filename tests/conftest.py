@@ -31,7 +31,7 @@ def no_session_left() -> Iterator[None]:
     yield
     import sys
 
-    lifetime = sys.modules.get("slime_logging.lifetime")
+    lifetime = sys.modules.get("slime_logging.session.lifetime")
     if lifetime is not None:
         for session in list(lifetime._sessions):
             lifetime.end(session, 0)

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 import pytest
 
 import slime_logging as sl
-from slime_logging.settings import BACKEND_OPTIONS, Settings
+from slime_logging.settings.settings import BACKEND_OPTIONS, Settings
 
 SLIME_DEFAULTS = {
     "use_wandb": False,

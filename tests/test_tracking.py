@@ -19,9 +19,9 @@ import pytest
 
 import slime_logging as sl
 from slime_logging.backends import memory
+from slime_logging.delivery.status import journal_config, journal_rows, run_status
 from slime_logging.demo.namespace import grpo_namespace, ppo_namespace
 from slime_logging.record.run import RunDirectory
-from slime_logging.record.status import journal_config, journal_rows, run_status
 
 KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c"
 
@@ -334,7 +334,7 @@ def test_a_secret_that_shows_itself_late_is_hidden_in_names_used_before(tmp_path
     first = {"train/step": 1, f"train/{token[4:]}": 1.0}
     sl.log(args, first, "train/step")
     sl.log(args, {"train/step": 2, "train/note": f"clone with {token}"}, "train/step")
-    from slime_logging import lifetime
+    from slime_logging.session import lifetime
 
     lifetime._sessions[-1].redactor.learn("late_key", token[4:])
     sl.log(args, {**first, "train/step": 3}, "train/step")
@@ -454,7 +454,7 @@ def test_a_broken_journal_is_told_once_and_rows_go_on_to_the_tracker(tmp_path, c
     args = job(tmp_path)
     sl.init_tracking(args)
     sl.log(args, {"train/step": 0, "train/x": 1}, "train/step")
-    from slime_logging import lifetime
+    from slime_logging.session import lifetime
 
     session = lifetime.session_of(args)
     null = os.open("/dev/full", os.O_WRONLY)
@@ -478,9 +478,9 @@ def test_the_run_is_announced_in_one_line(tmp_path, capfd):
 def test_what_is_left_is_told_with_the_command_that_delivers_it(tmp_path, monkeypatch, capfd):
     from slime_logging.backends import BACKENDS
     from slime_logging.errors import TryAgain
-    from tests.record.trackers import new_plan
+    from tests.delivery.trackers import new_plan
 
-    monkeypatch.setitem(BACKENDS, "memory", "tests.record.trackers:FaultyBackend")
+    monkeypatch.setitem(BACKENDS, "memory", "tests.delivery.trackers:FaultyBackend")
     new_plan().opens = [TryAgain("nobody there")] * 1000
     args = job(tmp_path, tracking_finish_timeout=0.2)
     sl.init_tracking(args)

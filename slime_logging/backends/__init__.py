@@ -11,11 +11,11 @@ from zlib import crc32
 from slime_logging.backends.base import Backend
 
 BACKENDS = {
-    "wandb": "slime_logging.backends.wandb:WandbBackend",
-    "trackio": "slime_logging.backends.trackio:TrackioBackend",
-    "tensorboard": "slime_logging.backends.tensorboard:TensorboardBackend",
-    "mlflow": "slime_logging.backends.mlflow:MlflowBackend",
-    "swanlab": "slime_logging.backends.swanlab:SwanlabBackend",
+    "wandb": "slime_logging.backends.wandb.backend:WandbBackend",
+    "trackio": "slime_logging.backends.trackio.backend:TrackioBackend",
+    "tensorboard": "slime_logging.backends.tensorboard.backend:TensorboardBackend",
+    "mlflow": "slime_logging.backends.mlflow.backend:MlflowBackend",
+    "swanlab": "slime_logging.backends.swanlab.backend:SwanlabBackend",
     "memory": "slime_logging.backends.memory:MemoryBackend",
 }
 

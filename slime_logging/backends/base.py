@@ -12,38 +12,13 @@ Policy of every backend:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol, TypeAlias, Union
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
-"""A plain JSON value; floats are finite in configurations, and may be NaN or infinite in the metrics of a row."""
-
-Point: TypeAlias = Hashable
-"""One thing a tracker holds for a row, in the precision and naming of that tracker; equal points are the same thing."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunFacts:
-    """What a backend needs to know of the run; the same in every process that delivers to it.
-
-    `directory` is the run's directory, absolute: a backend keeps local files of its own below `directory / <backend>`.
-    `options` holds the backend's own flags by their dest names (`wandb_mode`, `tb_project_name`, ...), secrets
-    included: they are for the vendor's client only and must reach no file. `axes` maps a metric prefix to its step
-    key: `"train"` -> `"train/step"` means `train/*` is drawn over `train/step`. `roles` are the roles with a
-    configuration of their own, the un-prefixed one (the actor) first.
-    """
-
-    run_id: str
-    project: str
-    name: str
-    group: str | None
-    directory: Path
-    created_s: float
-    axes: Mapping[str, str]
-    roles: tuple[str, ...] = ("actor",)
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Point, Row
+from slime_logging.values.run import RunConfig, RunFacts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,42 +33,6 @@ class Writer:
     is_primary: bool = True
     is_shared: bool = False
     is_sync: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One call of `log`: metrics of one process at one step.
-
-    `journal` and `seq` identify the row in its run, for ever. `time_s` is Unix seconds when `log` was called.
-    `metrics` does not hold the step key; `step` is its value. Values: numbers (NaN and infinities are real floats),
-    text, bools, None, and lists or mappings of those.
-    """
-
-    journal: str
-    seq: int
-    time_s: float
-    role: str | None
-    step_key: str
-    step: int | float
-    metrics: Mapping[str, Json]
-
-    @property
-    def row_id(self) -> str:
-        """`<journal>:<seq>`, unique in the run."""
-        return f"{self.journal}:{self.seq}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunConfig:
-    """The run's whole configuration, as it stands.
-
-    `values` is the flat view: global arguments with the actor's overrides un-prefixed, `critic/<key>` for the critic,
-    `overrides/<role>/<key>` = {"base", "value"}, `<role>/process/<key>`, `env_vars`, `redacted_keys`. Values may be
-    nested. `roles` is the same by role: role -> the complete configuration of that role, un-prefixed.
-    """
-
-    values: Mapping[str, Json]
-    roles: Mapping[str, Mapping[str, Json]]
 
 
 class Backend(Protocol):

@@ -11,7 +11,8 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 
-from slime_logging.backends.base import Json, RunConfig
+from slime_logging.values.json_value import Json
+from slime_logging.values.run import RunConfig
 
 _LOGGER = logging.getLogger("slime_logging")
 

@@ -10,9 +10,12 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
+from slime_logging.backends.base import Writer
 from slime_logging.backends.forms import canonical
 from slime_logging.errors import WillNeverWork
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Point, Row
+from slime_logging.values.run import RunConfig, RunFacts
 
 
 @dataclass(kw_only=True, slots=True)

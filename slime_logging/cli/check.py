@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from slime_logging.config.problems import Problem
-    from slime_logging.config.roles import RoleSet
+    from slime_logging.roles.problems import Problem
+    from slime_logging.roles.roles import RoleSet
 
 DTYPE_WORDS = ("dtype", "bf16", "fp16")
 """torch is imported only for a role file that names one of them."""
@@ -38,7 +38,7 @@ def check(
 
     Without the job's flags or arguments, the options' defaults are what the file is checked against.
     """
-    from slime_logging.config.roles import ROLES, check_role_file
+    from slime_logging.roles.roles import ROLES, check_role_file
 
     base, unknown = _base(path, flags or [], args_json)
     roles = tuple(dict.fromkeys((*ROLES, *(role or ()))))
@@ -57,7 +57,7 @@ def _without_secrets(problems: tuple[Problem, ...], base: Namespace) -> tuple[Pr
     import sys
     from dataclasses import replace
 
-    from slime_logging.config.redact import Redactor
+    from slime_logging.redaction.redact import Redactor
 
     if not problems:
         return ()
@@ -66,7 +66,7 @@ def _without_secrets(problems: tuple[Problem, ...], base: Namespace) -> tuple[Pr
 
 
 def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespace, list[str]]:
-    from slime_logging.config.flags import arguments_of_flags, arguments_of_json
+    from slime_logging.roles.flags import arguments_of_flags, arguments_of_json
 
     if flags and args_json is not None:
         raise typer.BadParameter("give --args-json or flags after --, not both")
@@ -76,7 +76,7 @@ def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespac
             return arguments_of_json(args_json.read_bytes(), has_dtypes=has_dtypes), []
         return arguments_of_flags(flags, has_dtypes=has_dtypes)
     except (OSError, ValueError) as error:
-        from slime_logging.config.redact import safe_error
+        from slime_logging.redaction.redact import safe_error
 
         raise typer.BadParameter(str(safe_error(ValueError(str(error)), None))) from None
 
@@ -90,7 +90,7 @@ def _names_dtype(path: str) -> bool:
 
 
 def _parser(source: str | None) -> ArgumentParser | None:
-    from slime_logging.config.options import parser_from
+    from slime_logging.roles.megatron.options import parser_from
 
     if source is None:
         return None
@@ -106,7 +106,7 @@ def _print(
     from rich.console import Console
 
     from slime_logging.cli.tables import differences_table, problems_text
-    from slime_logging.config.diff import set_differences
+    from slime_logging.layout.diff import set_differences
 
     console = Console(highlight=False, soft_wrap=True)
     if unknown:
@@ -132,7 +132,7 @@ def _print_json(
 
     import orjson
 
-    from slime_logging.config.diff import set_differences
+    from slime_logging.layout.diff import set_differences
 
     report: dict[str, Any] = {
         "path": path,
@@ -148,9 +148,9 @@ def _print_json(
 
 
 def _row(item: Any) -> dict[str, Any]:
-    from slime_logging.config.problems import HIDDEN, looks_secret
-    from slime_logging.config.redact import Redactor
-    from slime_logging.config.serialize import to_json
+    from slime_logging.redaction.redact import Redactor
+    from slime_logging.roles.problems import HIDDEN, looks_secret
+    from slime_logging.values.serialize import to_json
 
     row = {"base": to_json(item.base), **{role: to_json(value) for role, value in item.values.items()}}
     if looks_secret(item.key):

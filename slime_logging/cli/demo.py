@@ -172,7 +172,7 @@ def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None
 def _without_secrets(text: str) -> str:
     """The traceback of a process of the job, fit for a terminal and for a log that others read."""
     from slime_logging.cli.runs import redactor_of
-    from slime_logging.config.redact import escape_terminal
+    from slime_logging.redaction.redact import escape_terminal
 
     return escape_terminal(redactor_of({}).text(text))
 

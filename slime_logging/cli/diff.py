@@ -15,8 +15,8 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
 ) -> None:
     """Show what differs between the roles of a run: what each really used."""
-    from slime_logging.config.diff import logged_differences
-    from slime_logging.record.status import journal_config
+    from slime_logging.delivery.status import journal_config
+    from slime_logging.layout.diff import logged_differences
 
     with told_plainly():
         config = journal_config(open_run(run, tracking_dir), ("actor", "critic"))

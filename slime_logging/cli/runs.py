@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.text import Text
 
 from slime_logging.backends import BACKENDS
-from slime_logging.backends.base import RunFacts
 from slime_logging.backends.packages import require_packages
 from slime_logging.cli.trust import check_links, check_tensorboard, trusted_options
-from slime_logging.config.redact import Redactor, escape_terminal
-from slime_logging.description import run_facts
 from slime_logging.errors import BackendError, SettingsError, TrackingError
 from slime_logging.record.run import RunDirectory, RunFile, find_run
-from slime_logging.settings import BACKEND_OPTIONS, Settings
+from slime_logging.redaction.redact import Redactor, escape_terminal
+from slime_logging.session.description import run_facts
+from slime_logging.settings.settings import BACKEND_OPTIONS, Settings
+from slime_logging.values.run import RunFacts
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's directory, or its id below --tracking-dir.")]
 DirectoryOption = Annotated[

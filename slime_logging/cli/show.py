@@ -13,7 +13,7 @@ from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, plain
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from slime_logging.record.status import RunStatus
+    from slime_logging.delivery.status import RunStatus
 
 MAX_REASONS = 20
 
@@ -27,7 +27,7 @@ def show(
 
     Works while the job runs and after it ended, however it ended; nothing is changed.
     """
-    from slime_logging.record.status import run_status
+    from slime_logging.delivery.status import run_status
 
     with told_plainly():
         status = run_status(open_run(run, tracking_dir))

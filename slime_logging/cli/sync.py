@@ -21,7 +21,7 @@ from slime_logging.cli.runs import (
 )
 
 if TYPE_CHECKING:
-    from slime_logging.record.delivery import Delivery, DeliveryResult
+    from slime_logging.delivery.delivery import Delivery, DeliveryResult
     from slime_logging.record.run import RunDirectory, RunFile
 
 DEFAULT_TIMEOUT_S = 600.0
@@ -70,9 +70,9 @@ def _deliver(
     timeout_s: float,
 ) -> list[DeliveryResult]:
     from slime_logging.backends.base import Writer
-    from slime_logging.config.redact import safe_exception_text
-    from slime_logging.record.delivery import Delivery
-    from slime_logging.record.status import run_status
+    from slime_logging.delivery.delivery import Delivery
+    from slime_logging.delivery.status import run_status
+    from slime_logging.redaction.redact import safe_exception_text
 
     check_trackers(trackers)
     facts = facts_of(directory, run, overrides, trackers, is_writing=True)

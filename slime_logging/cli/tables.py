@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from slime_logging.config.diff import MISSING, Difference
-from slime_logging.config.problems import Problem, looks_secret, shown, shown_value
-from slime_logging.config.targets import as_yaml
+from slime_logging.layout.diff import MISSING, Difference
+from slime_logging.roles.problems import Problem, looks_secret, shown, shown_value
+from slime_logging.roles.targets import as_yaml
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -66,7 +66,7 @@ def problems_text(path: str, problems: Sequence[Problem]) -> RenderableType:
     """The mistakes of a role file, in colour, in the words of the exception."""
     from rich.text import Text
 
-    from slime_logging.config.problems import message
+    from slime_logging.roles.problems import message
 
     text = Text(message(path, problems))
     text.highlight_regex(r"(?m)^ +why:", "yellow")

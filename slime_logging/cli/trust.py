@@ -15,7 +15,7 @@ from pathlib import Path
 
 from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.record.run import RunDirectory, RunFile
-from slime_logging.settings import BACKEND_OPTIONS, PLACE_OPTIONS, SECRET_OPTIONS, SHOWN_OPTIONS
+from slime_logging.settings.settings import BACKEND_OPTIONS, PLACE_OPTIONS, SECRET_OPTIONS, SHOWN_OPTIONS
 
 MAX_ENTRIES = 200_000
 """Files of a run's directory that are looked at; a real one has some dozens a process and tracker."""

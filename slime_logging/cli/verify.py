@@ -19,7 +19,7 @@ from slime_logging.cli.runs import (
 )
 
 if TYPE_CHECKING:
-    from slime_logging.record.verify import Verdict
+    from slime_logging.delivery.verify import Verdict
 
 NUM_SHOWN = 10
 
@@ -38,7 +38,7 @@ def verify(
     Exit code 0 only if every row and every configuration key is there once and equal. What is missing, doubled or
     different is printed; `slime-logging sync RUN --repair` sends what is missing.
     """
-    from slime_logging.record.verify import verify as compare
+    from slime_logging.delivery.verify import verify as compare
 
     verdicts = []
     with told_plainly():

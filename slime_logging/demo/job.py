@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import slime_logging
-from slime_logging.config.diff import Difference, set_differences
-from slime_logging.config.roles import parse_role_file
 from slime_logging.demo.crew import Child, Crew
 from slime_logging.demo.screen import Progress, Screen
+from slime_logging.layout.diff import Difference, set_differences
+from slime_logging.roles.roles import parse_role_file
 
 DEFAULT_ROLLOUTS = 25
 

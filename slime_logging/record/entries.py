@@ -18,7 +18,8 @@ from typing import Any
 
 import orjson
 
-from slime_logging.backends.base import Json, Row
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Row
 
 SCHEMA = 1
 

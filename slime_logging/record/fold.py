@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from slime_logging.backends.base import Json, RunConfig
-from slime_logging.config.scope import flatten
+from slime_logging.layout.scope import flatten
 from slime_logging.record.entries import ConfigEntry
+from slime_logging.values.json_value import Json
+from slime_logging.values.run import RunConfig
 
 _Rank = tuple[int, int, float, str]
 

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.base import Json
-from slime_logging.config.serialize import to_json
+from slime_logging.values.json_value import Json
+from slime_logging.values.serialize import to_json
 
 MAX_TABLE_CELLS = 100_000
 """More cells than this stay text: a row is part of the job's metrics, not a data set."""

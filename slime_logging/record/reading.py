@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.base import Row
 from slime_logging.record.entries import ROW_PREFIX, Opening, decode_row
 from slime_logging.record.journal import READ_BYTES, JournalReader
+from slime_logging.values.row import Row
 
 OPENING_BYTES = 4096
 

@@ -13,13 +13,14 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 
-from slime_logging.backends.base import Json, Row
-from slime_logging.config.redact import Redactor
-from slime_logging.config.serialize import metric_to_json
 from slime_logging.record.entries import Opening, encode, split_nonfinite
 from slime_logging.record.journal import Journal, JournalBroken
 from slime_logging.record.media import MediaStore
 from slime_logging.record.run import RunDirectory, now_s
+from slime_logging.redaction.redact import Redactor
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Row
+from slime_logging.values.serialize import metric_to_json
 
 logger = logging.getLogger("slime_logging")
 

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from slime_logging.backends.base import Json, Row
 from slime_logging.backends.forms import JOB, as_double, as_text, by_role, flatten, is_number
-from slime_logging.config.diff import MISSING, Difference, logged_differences
-from slime_logging.config.safe_text import escape_terminal
+from slime_logging.delivery.status import RunStatus, journal_config, run_status
+from slime_logging.layout.diff import MISSING, Difference, logged_differences
 from slime_logging.record.reading import read_opening, read_rows
 from slime_logging.record.run import RunDirectory
-from slime_logging.record.status import RunStatus, journal_config, run_status
+from slime_logging.redaction.safe_text import escape_terminal
 from slime_logging.report.chart import Chart, chart
 from slime_logging.report.course import Course
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Row
 
 MAX_COURSES = 600
 """Metrics times roles that are drawn: a course takes up to 50 kB of memory, and a chart up to 10 kB of the page."""

@@ -10,7 +10,7 @@ import time
 
 import jinja2
 
-from slime_logging.config.diff import MISSING
+from slime_logging.layout.diff import MISSING
 from slime_logging.report.chart import HEIGHT, WIDTH
 from slime_logging.report.gather import Report, shown
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from slime_logging.backends.base import Json
-from slime_logging.config.roles import parse_megatron_role_args
-from slime_logging.config.scope import flatten, primary_scopes, run_roles
-from slime_logging.config.serialize import arguments_to_json
-from slime_logging.description import redactor_of
-from slime_logging.settings import Settings
+from slime_logging.layout.scope import flatten, primary_scopes, run_roles
+from slime_logging.roles.roles import parse_megatron_role_args
+from slime_logging.session.description import redactor_of
+from slime_logging.settings.settings import Settings
 from slime_logging.tracking import init_wandb_primary, init_wandb_secondary
+from slime_logging.values.json_value import Json
+from slime_logging.values.serialize import arguments_to_json
 
 __all__ = ["init_wandb_primary", "init_wandb_secondary"]
 

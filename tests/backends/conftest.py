@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from slime_logging.backends import new_backend
-from slime_logging.backends.base import RunFacts
+from slime_logging.values.run import RunFacts
 from tests.backends.mlflow_server import MlflowServer
 
 TRACKERS = ("memory", "trackio", "tensorboard", "mlflow", "swanlab", "wandb")

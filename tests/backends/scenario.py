@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.backends import new_backend
-from slime_logging.backends.base import Json, Row, RunConfig, RunFacts, Writer
+from slime_logging.backends.base import Writer
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Row
+from slime_logging.values.run import RunConfig, RunFacts
 
 START_S = 1_790_000_000.0
 BATCH_ROWS = 10

@@ -16,9 +16,12 @@ from typing import Any
 
 import pytest
 
-from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
+from slime_logging.backends.base import Writer
 from slime_logging.backends.packages import PACKAGES, Package
 from slime_logging.errors import BackendError, MissingBackendError
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Point, Row
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 from tests.backends.conftest import Tracker
 

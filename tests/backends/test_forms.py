@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slime_logging.backends.base import Json, RunConfig
 from slime_logging.backends.forms import (
     JOB,
     Notices,
@@ -22,6 +21,8 @@ from slime_logging.backends.forms import (
     role_diff,
     storable,
 )
+from slime_logging.values.json_value import Json
+from slime_logging.values.run import RunConfig
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from slime_logging.backends import memory
-from slime_logging.backends.base import RunConfig, RunFacts, Writer
+from slime_logging.backends.base import Writer
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 
 

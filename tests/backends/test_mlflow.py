@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from slime_logging.backends import mlflow_form as form
-from slime_logging.backends.base import RunConfig, RunFacts, Writer
-from slime_logging.backends.mlflow import MlflowBackend
+from slime_logging.backends.base import Writer
+from slime_logging.backends.mlflow import form as form
+from slime_logging.backends.mlflow.backend import MlflowBackend
 from slime_logging.errors import SettingsError, TryAgain, WillNeverWork
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 from tests.backends.mlflow_server import MlflowServer
 

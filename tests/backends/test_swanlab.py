@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from slime_logging.backends.base import RunConfig, RunFacts, Writer
-from slime_logging.backends.swanlab import SwanlabBackend
+from slime_logging.backends.base import Writer
+from slime_logging.backends.swanlab.backend import SwanlabBackend
 from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 from tests.backends.swanlab_server import KEY, SwanlabServer
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from slime_logging.backends.base import RunConfig, RunFacts, Writer
-from slime_logging.backends.tensorboard import TensorboardBackend
+from slime_logging.backends.base import Writer
+from slime_logging.backends.tensorboard.backend import TensorboardBackend
 from slime_logging.errors import TryAgain
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 
 CONFIG = RunConfig(

@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 import pytest
 
-from slime_logging.backends.base import RunConfig, RunFacts, Writer
-from slime_logging.backends.trackio import TrackioBackend
+from slime_logging.backends.base import Writer
+from slime_logging.backends.trackio.backend import TrackioBackend
 from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 
 CONFIG = RunConfig(

@@ -15,10 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from slime_logging.backends.base import RunConfig, RunFacts, Writer
-from slime_logging.backends.wandb import WandbBackend
-from slime_logging.backends.wandb_form import comparable, history_point
+from slime_logging.backends.base import Writer
+from slime_logging.backends.wandb.backend import WandbBackend
+from slime_logging.backends.wandb.form import comparable, history_point
 from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends.wandb_rows import AXES, CONFIG, facts, held, odd_rows, points, rows
 from tests.wandb_server import WandbServer
 
@@ -326,7 +327,7 @@ def test_a_killed_job_is_continued_on_the_server(tmp_path: Path, wandb_server: W
         import os, signal, time
         from pathlib import Path
         from slime_logging.backends.base import Writer
-        from slime_logging.backends.wandb import WandbBackend
+        from slime_logging.backends.wandb.backend import WandbBackend
         from tests.backends.wandb_rows import facts, rows
         backend = WandbBackend()
         backend.open(facts(Path({str(tmp_path / "run")!r}), {wandb_server.options!r}), Writer(label="primary"))

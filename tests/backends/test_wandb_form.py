@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slime_logging.backends.base import Row
-from slime_logging.backends.wandb_form import (
+from slime_logging.backends.wandb.form import (
     EMPTY_KEY,
     MAX_LINE_BYTES,
     config_form,
     history_point,
     history_rows,
 )
+from slime_logging.values.row import Row
 
 TEXTS = st.text(st.characters(codec=None), max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from slime_logging.backends.wandb_link import Link
+from slime_logging.backends.wandb.link import Link
 from slime_logging.errors import TryAgain
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def test_the_client_dies_with_a_killed_parent() -> None:
     script = """
         import time
         import time
-        from slime_logging.backends.wandb_link import Link
+        from slime_logging.backends.wandb.link import Link
         link = Link()
         print("ready", flush=True)
         time.sleep(60)

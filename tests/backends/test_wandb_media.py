@@ -8,8 +8,8 @@ from pathlib import Path
 from PIL import Image
 
 import slime_logging as sl
-from slime_logging.backends import wandb_offline
-from slime_logging.backends.wandb_media import media_objects
+from slime_logging.backends.wandb import offline as wandb_offline
+from slime_logging.backends.wandb.media import media_objects
 from slime_logging.cli.app import app
 from tests.test_tracking import job
 
@@ -18,8 +18,8 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
     import wandb
     from typer.testing import CliRunner
 
-    from slime_logging.description import run_facts
     from slime_logging.record.run import RunDirectory
+    from slime_logging.session.description import run_facts
 
     args = job(tmp_path, use_memory=False, use_wandb=True, wandb_mode="offline")
     sl.init_tracking(args)

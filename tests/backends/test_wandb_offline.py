@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from slime_logging.backends import wandb_offline, wandb_session
-from slime_logging.backends.base import RunConfig, Writer
-from slime_logging.backends.wandb import WandbBackend
+from slime_logging.backends.base import Writer
+from slime_logging.backends.wandb import offline as wandb_offline
+from slime_logging.backends.wandb import session as wandb_session
+from slime_logging.backends.wandb.backend import WandbBackend
 from slime_logging.errors import TryAgain
+from slime_logging.values.run import RunConfig
 from tests.backends.wandb_rows import CONFIG, facts, held, odd_rows, points, rows
 
 pytest.importorskip("wandb")
@@ -66,8 +68,9 @@ def test_a_killed_job_is_continued_without_loss_or_double(tmp_path: Path) -> Non
     script = f"""
         import os, signal, sys, time
         from pathlib import Path
-        from slime_logging.backends.base import RunConfig, Writer
-        from slime_logging.backends.wandb import WandbBackend
+        from slime_logging.backends.base import Writer
+        from slime_logging.values.run import RunConfig
+        from slime_logging.backends.wandb.backend import WandbBackend
         from tests.backends.wandb_rows import facts, rows
         backend = WandbBackend()
         backend.open(facts(Path({str(tmp_path / "run")!r}), {OFFLINE!r}), Writer(label="primary"))
@@ -161,8 +164,9 @@ def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
         import os
         from pathlib import Path
         import wandb
-        from slime_logging.backends.base import RunConfig, Writer
-        from slime_logging.backends.wandb import WandbBackend
+        from slime_logging.backends.base import Writer
+        from slime_logging.values.run import RunConfig
+        from slime_logging.backends.wandb.backend import WandbBackend
         from tests.backends.wandb_rows import facts, rows
         own = wandb.init(mode="offline", id="own", project="p", dir={str(tmp_path)!r}, settings={{"silent": True}})
         wandb.log({{"x": 1}})

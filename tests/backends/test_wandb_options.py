@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from slime_logging.backends.base import RunFacts, Writer
-from slime_logging.backends.wandb_options import client_environment, client_settings, is_online
+from slime_logging.backends.base import Writer
+from slime_logging.backends.wandb.options import client_environment, client_settings, is_online
+from slime_logging.values.run import RunFacts
 
 KEY = "k" * 40
 

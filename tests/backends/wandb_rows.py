@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.base import Row, RunConfig, RunFacts
-from slime_logging.backends.wandb import WandbBackend
+from slime_logging.backends.wandb.backend import WandbBackend
+from slime_logging.values.row import Row
+from slime_logging.values.run import RunConfig, RunFacts
 
 AXES = {"train": "train/step", "rollout": "rollout/step", "eval": "eval/step"}
 

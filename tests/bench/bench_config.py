@@ -16,9 +16,9 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 
-from slime_logging.config.redact import Redactor
-from slime_logging.config.serialize import arguments_to_json
 from slime_logging.demo.namespace import ppo_namespace
+from slime_logging.redaction.redact import Redactor
+from slime_logging.values.serialize import arguments_to_json
 from tests.bench import Figure, figure, ratios, take_turns
 
 ENVIRON = {f"SERVICE_{number}_API_KEY": f"canary-{number:02d}-0123456789abcdef" for number in range(12)} | {

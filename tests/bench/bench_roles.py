@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
-from slime_logging.config.options import OptionTable
-from slime_logging.config.requirements import REQUIREMENTS
-from slime_logging.config.roles import parse_megatron_role_args
-from slime_logging.config.rules import TOPOLOGY, rejection
 from slime_logging.demo.namespace import ppo_namespace
+from slime_logging.roles.megatron.options import OptionTable
+from slime_logging.roles.megatron.requirements import REQUIREMENTS
+from slime_logging.roles.roles import parse_megatron_role_args
+from slime_logging.roles.rules import TOPOLOGY, rejection
 from tests.bench import Figure, figure, ratios, take_turns
 
 NUM_OVERRIDES = 50

@@ -16,10 +16,12 @@ import psutil
 
 import slime_logging
 from slime_logging.backends import BACKENDS
-from slime_logging.backends.base import Row, RunConfig, RunFacts, Writer
-from slime_logging.description import run_facts
-from slime_logging.record.delivery import Delivery, DeliveryResult
+from slime_logging.backends.base import Writer
+from slime_logging.delivery.delivery import Delivery, DeliveryResult
 from slime_logging.record.run import RunDirectory
+from slime_logging.session.description import run_facts
+from slime_logging.values.row import Row
+from slime_logging.values.run import RunConfig, RunFacts
 from tests.bench.contestants import STEP, rows
 
 TIMEOUT_S = 600.0

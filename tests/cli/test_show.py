@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import slime_logging
 from slime_logging.cli.app import app
 from slime_logging.cli.show import MAX_REASONS
-from slime_logging.record import aside
+from slime_logging.delivery import aside
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import io
 from rich.console import Console
 
 from slime_logging.cli.tables import cell, differences_table, problems_text
-from slime_logging.config.diff import MISSING, Difference
-from slime_logging.config.problems import Problem
+from slime_logging.layout.diff import MISSING, Difference
+from slime_logging.roles.problems import Problem
 
 
 def printed(what: object) -> str:

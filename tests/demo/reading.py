@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from slime_logging.backends.base import Row, RunConfig, RunFacts
-from slime_logging.description import run_facts
-from slime_logging.record.feed import Feed
+from slime_logging.delivery.feed import Feed
 from slime_logging.record.run import RunDirectory, newest_run
+from slime_logging.session.description import run_facts
+from slime_logging.values.row import Row
+from slime_logging.values.run import RunConfig, RunFacts
 
 SLIME_LOGGING = str(Path(sys.executable).with_name("slime-logging"))
 COMMAND = [SLIME_LOGGING, "demo"]

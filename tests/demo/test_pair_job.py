@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from slime_logging.backends.trackio import TrackioBackend
-from slime_logging.backends.wandb import WandbBackend
+from slime_logging.backends.trackio.backend import TrackioBackend
+from slime_logging.backends.wandb.backend import WandbBackend
 
 from .reading import Run, finish_code, run_demo, start_demo
 

@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from slime_logging.backends.base import Readable
-from slime_logging.backends.trackio import TrackioBackend
-from slime_logging.backends.wandb import WandbBackend
+from slime_logging.backends.trackio.backend import TrackioBackend
+from slime_logging.backends.wandb.backend import WandbBackend
 from slime_logging.demo.namespace import ppo_namespace
 
 from .reading import SLIME_LOGGING, Run, environment, read_run, run_demo, start_demo

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import slime_logging
-from slime_logging.settings import OUR_FLAGS, SLIME_FLAGS
+from slime_logging.settings.settings import OUR_FLAGS, SLIME_FLAGS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

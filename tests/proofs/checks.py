@@ -9,10 +9,10 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from slime_logging.cli.app import app
-from slime_logging.description import run_facts
+from slime_logging.delivery.status import journal_rows
+from slime_logging.delivery.verify import Verdict, verify
 from slime_logging.record.run import RunDirectory
-from slime_logging.record.status import journal_rows
-from slime_logging.record.verify import Verdict, verify
+from slime_logging.session.description import run_facts
 
 FIGURES = os.environ.get("SLIME_LOGGING_PROOF_FIGURES")
 """A file that gets a line for each check, for the table in docs/guarantees.md."""

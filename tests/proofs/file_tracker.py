@@ -12,7 +12,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from slime_logging.backends.base import Json, Point, Row, RunConfig, RunFacts, Writer
+from slime_logging.backends.base import Writer
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Point, Row
+from slime_logging.values.run import RunConfig, RunFacts
 
 DIE_AT = -1
 HAS_QUEUE = False

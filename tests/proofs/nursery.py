@@ -113,7 +113,7 @@ def main() -> None:
     from tensorboard.plugins.hparams import summary_v2  # noqa: F401
     from tensorboard.summary.writer import record_writer  # noqa: F401
 
-    from slime_logging.backends import tensorboard, trackio, wandb  # noqa: F401 - what writers need is loaded once
+    from slime_logging.backends import wandb  # noqa: F401 - what writers need is loaded once
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while line := sys.stdin.readline():

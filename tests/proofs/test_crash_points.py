@@ -11,17 +11,17 @@ import pytest
 
 from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import Writer
-from slime_logging.description import run_facts
-from slime_logging.record import delivery as delivery_module
-from slime_logging.record import feed as feed_module
-from slime_logging.record.delivery import Delivery
+from slime_logging.delivery import delivery as delivery_module
+from slime_logging.delivery import feed as feed_module
+from slime_logging.delivery.delivery import Delivery
+from slime_logging.delivery.feed import Feed
+from slime_logging.delivery.status import journal_rows, journal_status
+from slime_logging.delivery.verify import verify
 from slime_logging.record.entries import Opening, encode
-from slime_logging.record.feed import Feed
 from slime_logging.record.journal import Journal
 from slime_logging.record.reading import count_rows
 from slime_logging.record.run import RunDirectory
-from slime_logging.record.status import journal_rows, journal_status
-from slime_logging.record.verify import verify
+from slime_logging.session.description import run_facts
 from tests.proofs import file_tracker
 from tests.record.test_run import run_file
 

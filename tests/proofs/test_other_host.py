@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import slime_logging as sl
 from slime_logging.cli.app import app
+from slime_logging.delivery.status import journal_rows, run_status
 from slime_logging.record.run import RunDirectory
-from slime_logging.record.status import journal_rows, run_status
 from tests.wandb_server.control import WandbServer
 
 

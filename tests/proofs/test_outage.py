@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from slime_logging.record.cursor import read_cursors
+from slime_logging.delivery.cursor import read_cursors
 from slime_logging.record.run import RunDirectory
 from tests.proofs.checks import assert_acknowledged_once, assert_equal, sync
 from tests.proofs.nursery import Nursery

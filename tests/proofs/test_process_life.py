@@ -18,10 +18,10 @@ import pytest
 import slime_logging as sl
 from slime_logging.backends import BACKENDS, memory
 from slime_logging.backends.memory import MemoryBackend
+from slime_logging.delivery import delivery as delivery_module
+from slime_logging.delivery.status import journal_rows, run_status
 from slime_logging.errors import RunConflictError
-from slime_logging.record import delivery as delivery_module
 from slime_logging.record.run import RunDirectory
-from slime_logging.record.status import journal_rows, run_status
 from tests.proofs.checks import assert_equal, sync
 
 HEAD = """

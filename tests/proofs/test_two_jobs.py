@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from slime_logging.delivery.status import journal_rows
 from slime_logging.record.run import RunDirectory
-from slime_logging.record.status import journal_rows
 from tests.proofs.checks import assert_acknowledged_once, assert_equal, sync
 from tests.proofs.nursery import Nursery
 

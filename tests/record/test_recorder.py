@@ -8,11 +8,11 @@ import numpy as np
 import orjson
 import pytest
 
-from slime_logging.config.redact import Redactor
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import Recorder
 from slime_logging.record.run import RunDirectory
+from slime_logging.redaction.redact import Redactor
 
 STEP = "train/step"
 

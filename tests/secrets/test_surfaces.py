@@ -14,12 +14,12 @@ from typer.testing import CliRunner, Result
 
 import slime_logging
 from slime_logging.backends import destination
-from slime_logging.backends.base import RunFacts
 from slime_logging.cli.app import app
-from slime_logging.config.redact import Redactor
-from slime_logging.description import run_facts
 from slime_logging.record.run import RunDirectory
-from slime_logging.settings import Settings
+from slime_logging.redaction.redact import Redactor
+from slime_logging.session.description import run_facts
+from slime_logging.settings.settings import Settings
+from slime_logging.values.run import RunFacts
 from tests.secrets.hostile import EVIL, JOURNAL, row, write_run
 from tests.wandb_server import WandbServer
 
@@ -252,7 +252,7 @@ def test_no_repr_shows_a_secret(home: Path) -> None:
     assert redactor.text(SECRET) == "<hidden: wandb_key>" and facts.options["wandb_key"] == SECRET
     args.use_wandb = False
     slime_logging.init_tracking(args)
-    [session] = slime_logging.lifetime._sessions
+    [session] = slime_logging.session.lifetime._sessions
     shown = [settings, facts, redactor, session, session.recorder, session.directory, session.recorder.opening]
     assert SECRET not in repr(shown) + str(shown)
     slime_logging.finish_tracking(args)

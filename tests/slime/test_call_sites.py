@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from slime_logging.record.status import journal_rows
+from slime_logging.delivery.status import journal_rows
 from slime_logging.slime import logging_utils, wandb_utils
 from slime_logging.slime.arguments import parse_megatron_role_args
 from tests.test_tracking import KEY, ROLES, directory, held, job

@@ -1,0 +1,240 @@
+"""MLflow: one run with the whole configuration as params, the other roles' under `<role>/`, and rows as metrics.
+
+The run's description is a table of what differs between the roles. Artifacts hold what params cannot: `config.json`
+(every value, whole and typed), `role_diff.json`, `role_diff.md`, and `rows/` for values of rows that are not numbers.
+
+Policy: what was written is on the server when `write` returns. A param cannot change, so a value that changed later is
+in the tag `config/<key>`, and `config.json` is always up to date. The run is found again by the tag
+slime_logging.run_id. Where: --mlflow-tracking-uri, else MLFLOW_TRACKING_URI, else a SQLite file in the run's directory.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from slime_logging.backends.base import Writer
+from slime_logging.backends.forms import Notices, clean_text, flatten, markdown_diff, role_diff
+from slime_logging.backends.mlflow import form as form
+from slime_logging.backends.packages import require_packages
+from slime_logging.backends.vendor_process import VendorProcess
+from slime_logging.errors import SettingsError, WillNeverWork
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Point, Row
+from slime_logging.values.run import RunConfig, RunFacts
+
+_CHANGED = "config/"
+_NOTE_TAG, _NOTE_CHARACTERS = "mlflow.note.content", 7_500
+_ENVIRONMENT: dict[str, str | None] = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
+    "MLFLOW_RUN_ID": None,
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+_LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
+"""MLflow's own are 120 s and 7 retries; delivery repeats by itself. Both can be set from outside."""
+
+_OPEN_TIMEOUT_S = 30.0
+
+
+class MlflowBackend:
+    """Writes through MLflow's client in a process of its own."""
+
+    name = "mlflow"
+    is_durable = True
+
+    def __init__(self) -> None:
+        self._notices = Notices(self.name)
+        self._run: RunFacts | None = None
+        self._client: VendorProcess | None = None
+        self._params: dict[str, str] = {}
+        self._tags: dict[str, str] = {}
+        self._artifacts: dict[str, str] = {}
+
+    def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
+        """Find the run by its tag or create it."""
+        _check_packages(run)
+        self._run = run
+        self._notices.begin()
+        self._connect()
+
+    def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
+        """None: what was written is there."""
+        return 0.0
+
+    def set_config(self, config: RunConfig) -> None:
+        """Log new params, tags for those that changed, and the artifacts that are not as they were."""
+        client = self._connect()
+        wanted = self._params_of(config)
+        new = {key: text for key, text in wanted.items() if key not in self._params}
+        client.call("set", kind="params", values=new)
+        self._params |= new
+        changes = {form.key_form(f"{_CHANGED}{key}"): (key, text) for key, text in wanted.items()}
+        tags = {tag: text for tag, (key, text) in changes.items() if self._params[key] != text or tag in self._tags}
+        if len(config.roles) > 1:
+            tags[_NOTE_TAG] = _note(config)
+        self._set_tags(client, {tag: text for tag, text in tags.items() if self._tags.get(tag) != text})
+        for path, text in _artifacts(config).items():
+            if self._artifacts.get(path) != text:
+                client.call("artifact", path=path, text=text)
+                self._artifacts[path] = text
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Log numbers as metrics, everything else as lines of an artifact, and the last of it as tags."""
+        client = self._connect()
+        for row in rows:
+            self._warn(row)
+        client.call("metrics", points=[point for row in rows for point in form.numbers(row)])
+        lines = [line for row in rows for line in form.lines(row)]
+        if lines:
+            path = f"rows/{form.key_form(rows[0].row_id.replace(':', '-').replace('/', '-'))}.jsonl"
+            client.call("artifact", path=path, text="".join(f"{form.line_text(line)}\n" for line in lines))
+            self._set_tags(client, {form.key_form(f"row/{x['key']}"): form.value_form(x["value"]) for x in lines})
+
+    def close(self, exit_code: int | None, timeout_s: float) -> None:
+        """Give the run its final state, FINISHED, FAILED, or KILLED after a signal, and end the client's process."""
+        client, self._client, self._run = self._client, None, None
+        if client is None:
+            return
+        try:
+            if exit_code is not None:
+                client.call("end", status=form.status_form(exit_code), timeout_s=timeout_s)
+        finally:
+            client.close(timeout_s)
+
+    def points(self, row: Row) -> list[Point]:
+        """One point a number (key, value, milliseconds, step), and one a line for everything else."""
+        numbers = [(key, "NaN" if math.isnan(value) else value, ms, step) for key, value, ms, step in form.numbers(row)]
+        return [*numbers, *(form.line_text(line) for line in form.lines(row))]
+
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        """What the server holds. MLflow keeps equal points of one run once, and so lines are told once."""
+        with _reading(run) as client:
+            if client is not None:
+                yield from (tuple(point) for point in client.stream("points"))
+                yield from dict.fromkeys(
+                    line for text in client.stream("texts", folder="rows") for line in text.split("\n") if line
+                )
+
+    def config_as_held(self, config: RunConfig) -> dict[str, Json]:
+        """Param -> text, shortened to MLflow's length."""
+        return dict(self._params_of(config))
+
+    def read_config(self, run: RunFacts) -> dict[str, Json]:
+        """The params, and what the tags say of those that changed."""
+        with _reading(run) as client:
+            if client is None:
+                return {}
+            params: dict[str, Json] = client.call("data", kind="params")
+            tags = client.call("data", kind="tags")
+        return {key: tags.get(form.key_form(f"{_CHANGED}{key}"), text) for key, text in params.items()}
+
+    def _params_of(self, config: RunConfig) -> dict[str, str]:
+        params: dict[str, str] = {}
+        for key, value in config.values.items():
+            name, text = form.key_form(key), form.value_form(value)
+            if name != key:
+                self._notices.once("key", f"names have letters, digits, _ - . : / only: {key!r} is stored as {name!r}")
+            if text.endswith(form.WHOLE_ELSEWHERE):
+                self._notices.once(
+                    "length", f"{key} and others like it are cut at 6,000 characters, whole in config.json"
+                )
+            params[name] = text
+        return params
+
+    def _warn(self, row: Row) -> None:
+        for key, value in flatten(row.metrics).items():
+            if not isinstance(value, (int, float)):
+                self._notices.once(
+                    "text", f"{key} and others like it are not numbers: they are in the artifacts, in rows/"
+                )
+            elif not math.isnan(form.number_form(value)) and form.number_form(value) != value:
+                self._notices.once("number", f"{key} has a value that is no double, which is stored as the nearest one")
+            if form.key_form(key) != key:
+                self._notices.once(
+                    "metric", f"names have letters, digits, _ - . : / only: {key!r} is stored in that form"
+                )
+
+    def _set_tags(self, client: VendorProcess, tags: dict[str, str]) -> None:
+        client.call("set", kind="tags", values=tags)
+        self._tags |= tags
+
+    def _connect(self) -> VendorProcess:
+        """The client's process on this run; started anew where it died."""
+        if self._run is None:
+            raise WillNeverWork("mlflow: not open")
+        if self._client is None or not self._client.is_alive:
+            self._client = client = _start(is_private=not _server(self._run))
+            tags = {"group": self._run.group} if self._run.group else {}
+            client.call("open", _OPEN_TIMEOUT_S, **_address(self._run), name=self._run.name, tags=tags)
+            self._params = client.call("data", kind="params")
+            self._tags = client.call("data", kind="tags")
+        return self._client
+
+
+def _check_packages(run: RunFacts) -> None:
+    require_packages("mlflow")
+    if _address(run)["uri"].startswith("sqlite:") and importlib.util.find_spec("sqlalchemy") is None:
+        raise SettingsError(
+            "--use-mlflow without --mlflow-tracking-uri (or MLFLOW_TRACKING_URI) keeps its data in a SQLite file, "
+            "which needs the whole package: give the address of a server, or pip install mlflow"
+        )
+
+
+def _address(run: RunFacts) -> dict[str, Any]:
+    local = run.directory / "mlflow"
+    uri = _server(run)
+    experiment = run.options.get("mlflow_experiment") or os.environ.get("MLFLOW_EXPERIMENT_NAME") or run.project
+    if not uri:
+        local.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return {
+        "uri": uri or f"sqlite:///{local / 'mlflow.db'}",
+        "experiment": experiment,
+        "artifacts": None if uri else str(local / "artifacts"),
+        "run_id": run.run_id,
+    }
+
+
+def _server(run: RunFacts) -> str | None:
+    return run.options.get("mlflow_tracking_uri") or os.environ.get("MLFLOW_TRACKING_URI") or None
+
+
+def _start(*, is_private: bool = True) -> VendorProcess:
+    limits = {key: os.environ.get(key, value) for key, value in _LIMITS.items()}
+    module = "slime_logging.backends.mlflow.client"
+    return VendorProcess("mlflow", module, _ENVIRONMENT | limits, is_private=is_private)
+
+
+@contextmanager
+def _reading(run: RunFacts) -> Iterator[VendorProcess | None]:
+    """A client of its own on the run, None where the server has no such run."""
+    client = _start()
+    try:
+        address = {key: value for key, value in _address(run).items() if key != "artifacts"}
+        yield client if client.call("attach", _OPEN_TIMEOUT_S, **address) else None
+    finally:
+        client.close(timeout_s=5.0)
+
+
+def _note(config: RunConfig) -> str:
+    """The description that the run's page shows; MLflow takes 8,000 characters."""
+    table = markdown_diff(config)
+    if len(table) > _NOTE_CHARACTERS:
+        table = table[:_NOTE_CHARACTERS].rpartition("\n")[0] + "\n\nThe rest is in role_diff.md."
+    return f"What differs between the roles:\n\n{table}"
+
+
+def _artifacts(config: RunConfig) -> dict[str, str]:
+    def text(value: Any) -> str:
+        return clean_text(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+
+    whole = {
+        "config.json": text(dict(config.values)),
+        "roles.json": text({k: dict(v) for k, v in config.roles.items()}),
+    }
+    return whole | {"role_diff.json": text(role_diff(config)), "role_diff.md": markdown_diff(config)}

@@ -1,0 +1,212 @@
+"""SwanLab's client, as called in the process that `vendor_process` starts.
+
+Why a process: SwanLab allows one run a process, takes over signals and the exception hook, prints, and asks for a key
+where there is a terminal.
+
+Rows go to its event queue rather than to `swanlab.log`, which would stamp them with the time of arrival. Of a metric
+SwanLab keeps one value a step and drops every other without a word (a lower one too after a resume): such a value goes
+to a column of its own, `<key>~2`. Checked with swanlab 0.10.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from slime_logging.values.json_value import Json
+
+TEXT_SUFFIX = "/text"
+_FIRST_SERVER_ERROR, _PASSING_STATUS = 500, frozenset({408, 429})
+_LOGIN_TIMEOUT_S = 10.0
+_AGAIN = re.compile(r"~\d+$")
+_state: dict[str, Any] = {}
+
+
+def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str) -> None:
+    """Start a run, or online continue the one with this id."""
+    import swanlab
+
+    off = dict.fromkeys(("hardware", "runtime", "requirements", "conda", "git", "swanlab", "monitor"), False)
+    settings = swanlab.Settings(interactive=False, probe=off, terminal={"proxy_type": "none"})
+    if mode == "online" and settings.api_key:
+        _log_in(settings.api_host, settings.api_key)
+    run = swanlab.init(
+        mode=mode,
+        log_dir=log_dir,
+        id=run_id,
+        resume="allow" if mode == "online" else "never",
+        parallel="none",
+        settings=settings,
+        **facts,
+    )
+    _state.update(run=run, seen={}, config={}, trouble=[])
+    if mode == "online":
+        _watch(run)
+
+
+def _watch(run: Any) -> None:
+    """Note what SwanLab's client only prints: batches that the server refused, and an end that it did not take."""
+    from swanlab.sdk.internal.core_python.transport.sender import HttpRecordSender
+
+    upload, confirm = HttpRecordSender.upload, run._core.confirm_run_finish
+
+    def watched_upload(sender: Any, record_type: str, records: Any) -> Any:
+        result = upload(sender, record_type, records)
+        _state["trouble"] += [one.message for one in result.failures if not result.remaining_records]
+        return result
+
+    def watched_confirm(*arguments: Any) -> Any:
+        answer = confirm(*arguments)
+        if not answer.success:
+            raise ConnectionError(answer.message)
+        return answer
+
+    HttpRecordSender.upload = watched_upload
+    run._core.confirm_run_finish = watched_confirm
+
+
+def _log_in(host: str, key: str) -> None:
+    """Try the key first: SwanLab takes a server that is down, like any other trouble, for a wrong key."""
+    import requests
+
+    url = f"{host.rstrip('/')}/api/login/api_key"
+    requests.post(url, headers={"authorization": key}, timeout=_LOGIN_TIMEOUT_S).raise_for_status()
+
+
+def _config(values: Mapping[str, Json]) -> None:
+    new = {key: value for key, value in values.items() if key not in _state["config"] or _state["config"][key] != value}
+    if new:
+        _state["run"].config.update(new)
+        _state["config"] |= new
+
+
+def _rows(rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
+    """Queue rows of step, microseconds and values; a text's key ends in `TEXT_SUFFIX`."""
+    import swanlab
+    from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyped, unused-ignore]
+    from swanlab.sdk.internal.bus import MetricLogEvent
+
+    _state["run"]._core._store.ensure_flushed()  # what was queued before; its own file buffer waits for 8 KiB
+    for step, microseconds, values in rows:
+        timestamp = Timestamp()
+        timestamp.FromMicroseconds(microseconds)
+        data = {
+            _unused(key, step): swanlab.Text(value) if isinstance(value, str) else value
+            for key, value in values.items()
+        }
+        _state["run"]._components.emitter.emit(MetricLogEvent(data=data, step=step, timestamp=timestamp))
+
+
+def _unused(key: str, step: int) -> str:
+    """The first of `key`, `key~2`, ... that has no value at this step yet, nor one that SwanLab knew at the start."""
+    from pyroaring import BitMap64
+
+    column, number = key, 2
+    while True:
+        if column not in _state["seen"]:
+            known = _state["run"]._core._metrics.get(column)
+            _state["seen"][column] = (known.min_step if known else -1, BitMap64())
+        lowest, steps = _state["seen"][column]
+        if step > lowest and step not in steps:
+            steps.add(step)
+            return column
+        column, number = f"{key}~{number}", number + 1
+
+
+def _finish(state: str | None, error: str | None) -> None:
+    """End the run; with None leave it open, everything so far in its file (an online run can only be ended)."""
+    run = _state["run"]
+    if state is None and run.mode != "online":
+        # Its consumer writes what is queued before it ends; the run gets no end record.
+        run._components.consumer.stop()
+        run._components.consumer.join()
+        run._core._store.ensure_flushed()
+    else:
+        run.finish(state=state or "success", error=error)
+    trouble = _state["trouble"]
+    _state.clear()
+    if trouble:
+        raise RuntimeError(f"the server refused {len(trouble)} batches for good: {trouble[0]}")
+
+
+def abandon() -> None:
+    """The parent is gone: put what is queued into the run's file."""
+    if _state and _state["run"].mode != "online":
+        _finish(None, None)
+
+
+def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | str]]:
+    """Key, microseconds, step and value of everything in the run's local files, in the order of their names."""
+    from swanlab.proto.swanlab.record.v1.record_pb2 import Record
+
+    for directory in _directories(log_dir, run_id):
+        for data in _records(directory):
+            record = Record.FromString(data)
+            kind = record.WhichOneof("record_type")
+            if kind in ("scalar", "media"):
+                held = getattr(record, kind)
+                value = held.value.number if kind == "scalar" else _text(directory, held.value.items[0].filename)
+                yield _AGAIN.sub("", held.key), held.timestamp.ToMicroseconds(), held.step, value
+
+
+def _text(directory: Path, name: str) -> str:
+    return (directory / "media" / "text" / name).read_bytes().decode()
+
+
+def _read_config(log_dir: str, run_id: str) -> dict[str, Json]:
+    """The configuration in the newest of the run's local directories."""
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    for directory in reversed(_directories(log_dir, run_id)):
+        path = directory / "files" / "config.yaml"
+        if path.exists():
+            held = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+            return {key: entry["value"] for key, entry in held.items()}
+    return {}
+
+
+def _directories(log_dir: str, run_id: str) -> list[Path]:
+    from swanlab.proto.swanlab.record.v1.record_pb2 import Record
+
+    found = []
+    for path in sorted(Path(log_dir).glob("run-*/*.swanlab")):
+        first = next(iter(_records(path.parent)), b"")
+        if Record.FromString(first).start.id == run_id:
+            found.append(path.parent)
+    return found
+
+
+def _records(directory: Path) -> Iterator[bytes]:
+    """The whole records of a run's file; half a one at its end is the mark of a killed writer."""
+    from swanlab.sdk.internal.core_python.store import DataStoreError, DataStoreReader
+
+    for path in directory.glob("*.swanlab"):
+        reader = DataStoreReader()
+        # Its reader asserts where a file is cut off; behind that nothing can be found.
+        with suppress(AssertionError, DataStoreError):
+            reader.open(path)
+            while (data := reader.scan()) is not None:
+                yield data
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "open": _open,
+    "config": _config,
+    "rows": _rows,
+    "finish": _finish,
+    "points": _points,
+    "read_config": _read_config,
+}
+
+
+def is_passing(error: Exception) -> bool:
+    """No connection, no answer, 429 and 5xx may pass; a wrong key or name never does."""
+    from requests import HTTPError
+
+    status = getattr(error.response, "status_code", None) if isinstance(error, HTTPError) else None
+    if status is not None:
+        return status >= _FIRST_SERVER_ERROR or status in _PASSING_STATUS
+    return isinstance(error, OSError)

@@ -1,0 +1,240 @@
+"""Trackio: one of its runs for each role, all in the group of the job, with that role's configuration un-prefixed.
+
+In its run comparer, "Diff only" then shows what differs between actor and critic. Rows of a role are in the role's
+run; those of processes whose role has no configuration (driver, rollout, system) in a run named like the job. That one
+has what belongs to no role (overrides, facts), and what all roles have in common, or else every key would differ where
+it is shown too.
+
+Policy: files only, no account, no network. A row is stored when `write` returns, with its own time and step, once
+however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from slime_logging.backends.base import Writer
+from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, role_diff, storable
+from slime_logging.backends.packages import require_packages
+from slime_logging.backends.vendor_process import VendorProcess
+from slime_logging.errors import WillNeverWork
+from slime_logging.values.json_value import Json
+from slime_logging.values.row import Point, Row
+from slime_logging.values.run import RunConfig, RunFacts
+
+_RESERVED_METRICS = frozenset({"project", "run", "timestamp", "step", "time", "metrics"})
+"""Trackio's reader overwrites these (utils.RESERVED_KEYS in 0.43); like its own client we store them as `__<name>`."""
+
+_IGNORED_VARIABLES = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
+_REMOTE_VARIABLES = (*_IGNORED_VARIABLES, "TRACKIO_BUCKET_ID", "TRACKIO_DATASET_ID", "HF_TOKEN")
+_STATE_KEY = "run_state"
+
+
+class TrackioBackend:
+    """Writes Trackio's database through its own storage."""
+
+    name = "trackio"
+    is_durable = True
+
+    def __init__(self) -> None:
+        self._notices = Notices(self.name)
+        self._run: RunFacts | None = None
+        self._store: VendorProcess | None = None
+        self._configs: dict[str, dict[str, Json]] = {}
+        self._is_state_known = False
+
+    def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
+        """Start the storage process and create the project's database."""
+        require_packages("trackio")
+        self._notices.begin()
+        for variable in _IGNORED_VARIABLES:
+            if os.environ.get(variable):
+                self._notices.once(
+                    variable,
+                    f"{variable} is set, but rows would lose their times there: everything is stored in "
+                    f"{_directory(run)}. Move it when the job is over: trackio sync --project {run.project}",
+                )
+        self._run = run
+        self._connect().call("open", project=run.project)
+
+    def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
+        """None: what was written is there."""
+        return 0.0
+
+    def set_config(self, config: RunConfig) -> None:
+        """Replace the configuration of every role's run whose configuration changed."""
+        held = self._opened()
+        changed = {role: values for role, values in self._by_role(config).items() if self._configs.get(role) != values}
+        state = {_STATE_KEY: "running"}
+        self._log([_config_batch(held, role, values | state) for role, values in changed.items()])
+        self._configs |= changed
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Store the rows; those stored before are recognised by their id and skipped."""
+        held = self._opened()
+        batches: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            role = row.role if row.role in held.roles else JOB
+            batch = batches.setdefault(role, _batch(held, role))
+            batch["metrics_list"].append(self._metrics(row))
+            batch["steps"].append(_step(row))
+            batch["timestamps"].append(_timestamp(row.time_s))
+            batch["log_ids"].append(f"{_mark(held)}{row.row_id}")
+        self._log(list(batches.values()))
+
+    def close(self, exit_code: int | None, timeout_s: float) -> None:
+        """Note the final state in each configuration and end the storage process."""
+        store, run, self._store, self._run = self._store, self._run, None, None
+        if store is None or run is None:
+            return
+        try:
+            if exit_code is not None:
+                state: dict[str, Json] = {
+                    _STATE_KEY: "finished" if exit_code == 0 else f"failed (exit code {exit_code})"
+                }
+                batches = [_config_batch(run, role, values | state) for role, values in self._configs.items()]
+                store.call("log", batches=batches, timeout_s=timeout_s)
+        finally:
+            store.close(timeout_s)
+
+    def points(self, row: Row) -> list[Point]:
+        """One point a row: its id, step, time and metrics, as Trackio keeps them."""
+        return [(row.row_id, _step(row), _timestamp(row.time_s), canonical(self._metrics(row)))]
+
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        """The rows in the database, in the order stored."""
+        prefix = _mark(run)
+        with _reading(run) as store:
+            for log_id, step, timestamp, metrics in store.stream("rows", project=run.project, prefix=prefix):
+                row_id = log_id.removeprefix(prefix)
+                if not row_id.startswith("config:"):
+                    yield row_id, step, timestamp, canonical(metrics)
+
+    def config_as_held(self, config: RunConfig) -> dict[str, Json]:
+        """`<role>: <key>` -> value, the job's own without a role."""
+        return {f"{role}: {key}": value for role, held in self._by_role(config).items() for key, value in held.items()}
+
+    def read_config(self, run: RunFacts) -> dict[str, Json]:
+        """What Trackio shows as configuration of the runs in the job's group."""
+        found: dict[str, Json] = {}
+        with _reading(run) as store:
+            for run_id, held in store.stream("configs", project=run.project):
+                if run_id.startswith(_mark(run)):
+                    role = _role(run, run_id)
+                    found |= {f"{role}: {k}": v for k, v in held.items() if k[:1] != "_" and k != _STATE_KEY}
+        return found
+
+    def _by_role(self, config: RunConfig) -> dict[str, dict[str, Json]]:
+        roles = by_role(config)
+        differing = role_diff(config)
+        common = {
+            key: value for values in config.roles.values() for key, value in values.items() if key not in differing
+        }
+        roles[JOB] = common | roles[JOB]
+        return {role: {self._key(k): storable(v) for k, v in values.items()} for role, values in roles.items()}
+
+    def _key(self, key: str) -> str:
+        if not key.startswith("_"):
+            return clean_text(key)
+        self._notices.once("_", "configuration keys that start with _ are its own: they are stored as key:<name>")
+        return clean_text(f"key:{key}")
+
+    def _metrics(self, row: Row) -> dict[str, Json]:
+        flat = flatten(row.metrics)
+        flat.setdefault(clean_text(row.step_key), row.step)
+        held: dict[str, Json] = {}
+        for key, value in flat.items():
+            is_reserved = key in _RESERVED_METRICS or key.startswith("__")
+            if is_reserved:
+                self._notices.once(key, f"the metric name {key!r} is its own: it is stored as __{key}")
+            held[f"__{key}" if is_reserved else key] = storable(value)
+        return held
+
+    def _log(self, batches: list[dict[str, Any]]) -> None:
+        if batches:
+            self._connect().call("log", batches=batches)
+
+    def _connect(self) -> VendorProcess:
+        """The storage process; started anew where it died."""
+        run = self._opened()
+        if self._store is None or not self._store.is_alive:
+            self._store = _start(run)
+        return self._store
+
+    def _opened(self) -> RunFacts:
+        if self._run is None:
+            raise WillNeverWork("trackio: not open")
+        return self._run
+
+
+def _directory(run: RunFacts) -> Path:
+    chosen = os.environ.get("TRACKIO_DIR")
+    return Path(chosen).expanduser().absolute() if chosen else run.directory / "trackio"
+
+
+def _batch(run: RunFacts, role: str) -> dict[str, Any]:
+    """An empty call of Trackio's storage for the run of one role."""
+    return {
+        "project": run.project,
+        "run": f"{run.name}-{role}" if role else run.name,
+        "run_id": f"{_mark(run)}{role}",
+        "metrics_list": [],
+        "steps": [],
+        "timestamps": [],
+        "log_ids": [],
+    }
+
+
+def _config_batch(run: RunFacts, role: str, values: Mapping[str, Json]) -> dict[str, Any]:
+    """The call that replaces a configuration.
+
+    Trackio stores one together with rows only, hence the empty row, which is the same at every call and so stored once.
+    """
+    own = {"_Username": None, "_Created": _timestamp(run.created_s), "_Group": run.group or run.name}
+    return _batch(run, role) | {
+        "metrics_list": [{}],
+        "steps": [0],
+        "timestamps": [_timestamp(run.created_s)],
+        "log_ids": [f"{_mark(run)}config:{role}"],
+        "config": {**values, **own},
+    }
+
+
+def _step(row: Row) -> int:
+    """Trackio's steps are whole numbers; the exact one is in the row under its step key."""
+    return int(row.step)
+
+
+def _timestamp(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, timezone.utc).isoformat(timespec="microseconds")
+
+
+def _role(run: RunFacts, run_id: str) -> str:
+    return run_id.removeprefix(_mark(run))
+
+
+def _mark(run: RunFacts) -> str:
+    """How the ids of the job's runs and rows begin, and nobody else's."""
+    return f"{quote(run.run_id, safe='')}/"
+
+
+def _start(run: RunFacts) -> VendorProcess:
+    environment: dict[str, str | None] = dict.fromkeys(_REMOTE_VARIABLES)
+    environment |= {"TRACKIO_DIR": str(_directory(run)), "HF_HUB_OFFLINE": "1"}
+    module, is_private = "slime_logging.backends.trackio.store", not os.environ.get("TRACKIO_DIR")
+    return VendorProcess("trackio", module, environment, is_private=is_private)
+
+
+@contextmanager
+def _reading(run: RunFacts) -> Iterator[VendorProcess]:
+    store = _start(run)
+    try:
+        yield store
+    finally:
+        store.close(timeout_s=5.0)

@@ -1,0 +1,1 @@
+"""Journals -> trackers: one process a tracker, its cursor, and what is known of both."""

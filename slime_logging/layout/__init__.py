@@ -1,0 +1,1 @@
+"""Where each key of the run's configuration stands: scopes, fold, differences."""

@@ -1,0 +1,1 @@
+"""Role files -> the arguments that a role uses."""

@@ -1,0 +1,79 @@
+"""The description of a run: what `run.json` says of it, and what a backend is told.
+
+Policy: everything in it is fit to be read by anyone who sees the run; secrets travel in a backend's options alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from slime_logging.hosts.system import STEP_KEY
+from slime_logging.layout.scope import to_json_mapping
+from slime_logging.record.run import RunDirectory, RunFile, now_s
+from slime_logging.redaction.marks import as_name
+from slime_logging.redaction.redact import Redactor
+from slime_logging.settings.settings import SHOWN_OPTIONS, Settings
+from slime_logging.values.json_value import Json
+from slime_logging.values.run import RunFacts
+
+AXES: Mapping[str, str] = {
+    "train": "train/step",
+    "rollout": "rollout/step",
+    "multi_turn": "rollout/step",
+    "passrate": "rollout/step",
+    "perf": "rollout/step",
+    "eval": "eval/step",
+    "explorer": "explorer/step",
+    "trainer": "trainer/step",
+    "system": STEP_KEY,
+}
+"""Metric prefix -> step key: slime's table, one axis each for an explorer and a trainer, and the hosts' own."""
+
+
+def redactor_of(args: Namespace, settings: Settings) -> Redactor:
+    """A redactor that knows the secrets of this process, and what the user hides and shows."""
+    return Redactor.of(args, os.environ, argv=sys.argv, hide=settings.hide, show=settings.show)
+
+
+def describe_run(run_id: str, settings: Settings, roles: tuple[str, ...], redactor: Redactor) -> RunFile:
+    """What `run.json` says of a run at its first start, redacted."""
+    group = settings.group
+    name = f"{group or settings.project}-{run_id}" if settings.has_suffix or not group else group
+    return RunFile(
+        run_id=run_id,
+        project=as_name(redactor.text(settings.project)),
+        name=as_name(redactor.text(name)),
+        group=None if group is None else as_name(redactor.text(group)),
+        created_s=now_s(),
+        num_starts=1,
+        is_shared=settings.writer != "single" and settings.is_wandb_online,
+        trackers=settings.trackers,
+        roles=roles,
+        axes=AXES,
+        options=redactor.config(to_json_mapping(settings.public_options())) | shown_options(settings, redactor),
+    )
+
+
+def shown_options(settings: Settings, redactor: Redactor) -> dict[str, Json]:
+    """The options that trackers show, without secrets: the same wherever the run is delivered from."""
+    given = ((name, settings.options[name]) for name in SHOWN_OPTIONS)
+    return {name: as_name(redactor.text(str(value))) for name, value in given if value}
+
+
+def run_facts(run: RunFile, directory: RunDirectory, options: Mapping[str, Any]) -> RunFacts:
+    """What a backend needs to know, from what `run.json` says and this process's own options."""
+    return RunFacts(
+        run_id=run.run_id,
+        project=run.project,
+        name=run.name,
+        group=run.group,
+        directory=directory.path,
+        created_s=run.created_s,
+        axes=run.axes,
+        roles=run.roles,
+        options=options,
+    )

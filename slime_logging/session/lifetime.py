@@ -1,0 +1,185 @@
+"""The sessions of this process, and its own life: exit, signals, forks.
+
+Policy: a process that ends by itself, by an exception or by SIGTERM ends its sessions, with the exit code it deserves.
+A forked child leaves its parent's files alone and joins with a journal of its own when it first logs. A bug of ours is
+told with its traceback and does not reach training.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shlex
+import signal
+import sys
+import threading
+import traceback
+from argparse import Namespace
+
+from slime_logging.delivery.delivery import DeliveryResult
+from slime_logging.hosts.rendezvous import find
+from slime_logging.redaction.redact import safe_exception_text
+from slime_logging.session.session import Session, join
+from slime_logging.settings.settings import PLACE_OPTIONS
+
+logger = logging.getLogger("slime_logging")
+
+_sessions: list[Session] = []
+_lock = threading.RLock()
+_forked_from: list[Session] = []
+_swallowed: set[str] = set()
+
+
+def changing() -> threading.RLock:
+    """The lock around beginning and ending sessions: `with changing(): ...`."""
+    return _lock
+
+
+def primaries() -> list[Session]:
+    """The sessions in which this process is a run's primary."""
+    return [session for session in _sessions if session.is_primary]
+
+
+def enter(session: Session) -> None:
+    """Take a begun session in: from now on the process ends it, whatever way it ends itself."""
+    _sessions.append(session)
+    be_first_at_exit()
+    _handle_sigterm()
+
+
+def is_joined(args: Namespace, role: str | None, run_id: str) -> bool:
+    """Whether this process is in the run in this role already; slime joins again each time it wakes a trainer."""
+    for session in _sessions:
+        if session.role == role and not session.is_primary and session.recorder.opening.run_id == run_id:
+            session.args = args
+            return True
+    return False
+
+
+def session_of(args: object) -> Session | None:
+    """The session that was begun with these arguments, else the latest one of this process."""
+    if _forked_from:
+        _rejoin_after_fork()
+    for session in reversed(_sessions):
+        if session.args is args:
+            return session
+    return _sessions[-1] if _sessions else None
+
+
+def end(session: Session, exit_code: int) -> None:
+    """End a session, and print what its trackers have not confirmed; never raises."""
+    _sessions.remove(session)
+    try:
+        results = session.finish(exit_code)
+    except Exception as error:
+        swallow("finish_tracking", session, error)
+        return
+    left = [result for result in results if not result.is_complete]
+    if left:
+        print(_what_is_left(session, left), file=sys.stderr, flush=True)
+
+
+def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
+    states = [": ".join(filter(None, (result.state, result.reason))) for result in left]
+    lines = [
+        f"slime_logging: {result.backend} has not confirmed {result.num_left} rows ({state})"
+        for result, state in zip(left, states, strict=True)
+    ]
+    return "\n".join(
+        [*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {_what_to_sync(session)}"]
+    )
+
+
+def _what_to_sync(session: Session) -> str:
+    """The run's directory, and the places that `sync` does not believe the directory itself."""
+    options = session.settings.options
+    places = {
+        name: options[name] for name, variable in PLACE_OPTIONS.items() if options[name] != os.environ.get(variable)
+    }
+    words = [
+        f"-o {shlex.quote(f'{name}={session.redactor.text(str(place))}')}" for name, place in places.items() if place
+    ]
+    return " ".join([str(session.directory.path), *words])
+
+
+def swallow(call: str, session: Session, error: Exception) -> None:
+    """A bug of ours is told with its traceback, once a call, and does not reach training.
+
+    What a signal handler of the job raised while we were running is the job's, and passes.
+    """
+    if _is_of_a_signal_handler(error):
+        raise error
+    if call not in _swallowed:
+        _swallowed.add(call)
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        text = safe_exception_text(session.redactor, error)
+        logger.error("slime_logging: %s failed; training goes on: %s\n%s", call, text, frames)
+
+
+# -- the process's own life: exit, signals, forks -----------------------------------------------------------------
+
+
+def _is_of_a_signal_handler(error: BaseException) -> bool:
+    """Whether a Python function that handles signals stands among the frames that the exception passed."""
+    handlers = (signal.getsignal(number) for number in signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _finish_at_exit() -> None:
+    exit_code = 1 if getattr(sys, "last_type", None) is not None else 0
+    with _lock:
+        for session in list(_sessions):
+            end(session, exit_code)
+
+
+def be_first_at_exit() -> None:
+    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened, would close it under
+    us.
+    """
+    atexit.unregister(_finish_at_exit)
+    atexit.register(_finish_at_exit)
+
+
+def _handle_sigterm() -> None:
+    """Turn the default death by SIGTERM into a SystemExit, so that the job's `finally` blocks and ours run."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        return
+
+    def leave(signum: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise SystemExit(128 + signum)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    _forked_from[:] = _sessions or _forked_from
+    _sessions.clear()
+    for session in _forked_from:
+        session.abandon()
+
+
+def _rejoin_after_fork() -> None:
+    """A forked child that logs becomes a process of the run of its own, with its own journal."""
+    with _lock:
+        parents, _forked_from[:] = list(_forked_from), []
+        for parent in parents:
+            try:
+                address = find(parent.args)
+                if address is not None:
+                    _sessions.append(join(parent.args, parent.settings, parent.role, address, be_first_at_exit))
+            except Exception as error:  # `log` brought us here, and must not raise
+                logger.error(
+                    "slime_logging: this forked process cannot join its parent's run, and is not tracked: %s",
+                    safe_exception_text(parent.redactor, error),
+                )
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,47 @@
+"""What this process is: the facts that are logged of it beside its role's configuration.
+
+Policy: only what is loaded already is asked; nothing is imported, and no device is touched that is not in use.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from argparse import Namespace
+
+from slime_logging.values.json_value import Json
+
+
+def process_facts(args: Namespace) -> dict[str, Json]:
+    """Host, pid, rank, world size, device, and the versions of what is loaded; nothing is imported for it."""
+    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "megatron.core", "wandb")}
+    facts: dict[str, Json] = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "python": platform.python_version(),
+        "rank": rank_of(args),
+        "world_size": _int_or_none(getattr(args, "world_size", None)),
+        "device": _device(),
+    }
+    return facts | {f"version_{name}": str(version) for name, version in loaded.items() if version}
+
+
+def rank_of(args: Namespace) -> int | None:
+    """The rank in this process's own `torch.distributed` world where it has one, else what the arguments say."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    return _int_or_none(getattr(args, "rank", None))
+
+
+def _device() -> str:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return "cpu"
+    return str(torch.cuda.get_device_name())
+
+
+def _int_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,328 @@
+"""One process's part in a run: what it records, and what it delivers itself.
+
+Policy: starting is strict (a mistake in flags or role file raises before anything is made), the rest is quiet. Which
+process delivers what is decided here, once:
+
+- the primary delivers every journal that it sees and whose process does not deliver it itself;
+- a process that sees the primary's run directory leaves delivery to it, unless it asked for a client of its own (policy
+  `shared`, or `init_wandb_secondary`) and W&B is online;
+- a process that does not see it keeps its journal in a directory of its own and delivers that one itself, in shared
+  mode.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from slime_logging.backends.base import Writer
+from slime_logging.backends.packages import require_packages
+from slime_logging.delivery.delivery import NOTHING, Delivery, DeliveryResult
+from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see
+from slime_logging.hosts.system import SystemSampler
+from slime_logging.layout.scope import (
+    UNPREFIXED_ROLES,
+    own_values,
+    primary_scopes,
+    run_roles,
+    scope_of,
+    to_json_mapping,
+)
+from slime_logging.record.entries import Opening
+from slime_logging.record.journal import journal_name
+from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
+from slime_logging.record.run import RUN_FILE, RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
+from slime_logging.redaction.redact import Redactor, safe_exception_text
+from slime_logging.session.description import describe_run, redactor_of, run_facts, shown_options
+from slime_logging.session.process import process_facts, rank_of
+from slime_logging.settings.settings import Settings
+from slime_logging.values.row import Row
+
+logger = logging.getLogger("slime_logging")
+
+JOIN_WAIT_S = 30.0
+"""How long a process that knows only the run's id waits for the primary to make the run."""
+
+
+class Session:
+    """A process that takes part in a run. Made by `start_primary` or `join`.
+
+    `log`, `log_config` and `finish` never raise for a reason outside of the caller's own arguments.
+    """
+
+    def __init__(
+        self, args: Namespace, settings: Settings, directory: RunDirectory, recorder: Recorder, redactor: Redactor
+    ) -> None:
+        self.args = args
+        self.settings = settings
+        self.directory = directory
+        self.recorder = recorder
+        self.redactor = redactor
+        self.deliveries: list[Delivery] = []
+        self.sampler: SystemSampler | None = None
+        self.is_finished = False
+        self._direct_lock = threading.RLock()
+
+    @property
+    def role(self) -> str | None:
+        """The role that this process joined with."""
+        return self.recorder.opening.role
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether this process made the run."""
+        return self.recorder.opening.is_primary
+
+    def log(self, metrics: Mapping[str, Any], step_key: str) -> None:
+        """Record one row; it survives the death of this process from here on. `KeyError` without the step key."""
+        if not self.is_finished:
+            self.recorder.row(metrics, step_key)
+
+    def log_config(self, values: Mapping[str, Any], role: str | None) -> None:
+        """Record configuration values that became known late."""
+        if not self.is_finished:
+            hidden = self.redactor.config(to_json_mapping(values))
+            role = self.redactor.key(role) if role else self.role
+            self.recorder.config(scope_of(role), RANK_LATE, hidden)
+
+    def finish(self, exit_code: int) -> list[DeliveryResult]:
+        """End this process's part: close the journal, deliver what is there, say what is left. Bounded in time."""
+        if self.is_finished:
+            return []
+        self.is_finished = True
+        if self.sampler is not None:
+            self.sampler.stop()
+        self.recorder.finish(exit_code)
+        code = exit_code if self.is_primary else None
+        for delivery in self.deliveries:
+            delivery.stop(code, self.settings.finish_timeout_s)
+        results = [delivery.wait() for delivery in self.deliveries]
+        self.directory.locks.unlock(is_delivering=any(delivery.is_running for delivery in self.deliveries))
+        return results
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the parent's files."""
+        self.is_finished = True
+        if self.sampler is not None:
+            self.sampler.abandon()
+        self.recorder.journal.abandon()
+        self.directory.locks.unlock()
+
+    def deliver(self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None]) -> None:
+        """Start a delivery to each of these trackers: of the whole run in the primary, else of the own journal."""
+        self._start_deliveries(
+            run, trackers, writer, on_open, None if self.is_primary else self.recorder.opening.journal
+        )
+
+    def hand_directly(self, row: Row) -> None:
+        """Deliver a row that the journal could not take; a process that left delivery to the primary now begins its
+        own.
+        """
+        with self._direct_lock:
+            if not self.deliveries and not self.is_finished:
+                run = describe_run(self.directory.path.name, self.settings, run_roles(self.args), self.redactor)
+                writer = Writer(
+                    label=self.recorder.opening.journal, is_primary=False, is_shared=self.settings.is_wandb_online
+                )
+                self._start_deliveries(run, self.settings.trackers, writer, lambda: None, NOTHING)
+        for delivery in self.deliveries:
+            delivery.hand_directly(row)
+
+    def _start_deliveries(
+        self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None], only: str | None
+    ) -> None:
+        options = {**self.settings.options, **shown_options(self.settings, self.redactor)}
+        facts = run_facts(run, self.directory, options)
+        for name in trackers:
+            delivery = Delivery(
+                name,
+                self.directory,
+                facts,
+                writer,
+                only=only,
+                start=run.num_starts,
+                safe_text=self._safe_text,
+                on_open=on_open,
+            )
+            self.deliveries.append(delivery)
+            delivery.start()
+
+    def sample_system(self, run: RunFile) -> None:
+        """Start to sample this host, if no other process of the run does, unless it is switched off."""
+        interval_s = self.settings.system_metrics_s
+        if interval_s is None:
+            return
+        main = self.recorder.opening
+        host = self.redactor.text(main.host)
+
+        def new_recorder() -> Recorder:
+            opening = replace(main, journal=journal_name("system"), role="system", is_primary=False, owner=main.journal)
+            return Recorder(self.directory, opening, self.redactor, self.hand_directly)
+
+        self.sampler = SystemSampler(self.directory, host, run.created_s, interval_s, new_recorder)
+        self.sampler.start()
+
+    def _safe_text(self, error: BaseException) -> str:
+        return safe_exception_text(self.redactor, error)
+
+
+def start_primary(args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]) -> Session:
+    """Make the run, or continue it, and record the configuration of every role that is known.
+
+    Raises:
+        SettingsError, RoleConfigError, MissingBackendError: a mistake, before anything was made.
+        RunConflictError: the run has a living primary.
+        OSError: the run's directory cannot be made.
+    """
+    redactor = redactor_of(args, settings)
+    require_packages(*settings.trackers)
+    scopes = primary_scopes(args, redactor, settings.logged_environment())
+    directory = RunDirectory(settings.directory / _run_id(settings))
+    directory.create()
+    directory.locks.lock()
+    try:
+        run = directory.start(describe_run(directory.path.name, settings, run_roles(args), redactor))
+        opening = _opening(run, role, is_primary=True, rank=None)
+        if settings.trackers:
+            directory.locks.share_delivery()
+        session = _session(args, settings, directory, opening, redactor)
+    except BaseException:
+        directory.locks.unlock()
+        raise
+    for scope, values in scopes.items():
+        known = {"wandb_run_id": run.run_id} if "wandb_run_id" in values else {}
+        session.recorder.config(scope, RANK_EXPECTED, {**values, **known})
+    if scope_of(role):
+        session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
+    _record_process(session, args)
+    session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
+    publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
+    writer = Writer(label=opening.journal, is_primary=True, is_shared=run.is_shared)
+    session.deliver(run, settings.trackers, writer, on_open)
+    session.sample_system(run)
+    return session
+
+
+def join(
+    args: Namespace,
+    settings: Settings,
+    role: str | None,
+    address: RunAddress,
+    on_open: Callable[[], None],
+    *,
+    wants_client: bool = False,
+) -> Session:
+    """Join a run that another process made, with the configuration of one role.
+
+    Args:
+        args: the role's own arguments.
+        settings: of this process.
+        role: None for a process without a configuration of its own.
+        address: the run.
+        on_open: called when a tracker was opened.
+        wants_client: open a W&B client of this process's own, where W&B is online.
+
+    Raises:
+        MissingBackendError, SettingsError, OSError: as `start_primary`.
+    """
+    redactor = redactor_of(args, settings)
+    directory = _visible_directory(address, settings)
+    if directory is not None:
+        run = directory.read()
+        wants_client = (wants_client or settings.writer == "shared") and run.is_shared and settings.is_wandb_online
+        delivers: tuple[str, ...] = ("wandb",) if wants_client else ()
+    else:
+        require_packages(*settings.trackers)
+        delivers = settings.trackers
+        directory, run = _own_directory(args, address, settings, redactor)
+    opening = _opening(run, role, is_primary=False, rank=rank_of(args), delivers=delivers)
+    try:
+        if delivers:
+            directory.locks.share_delivery()
+            directory.locks.hold(opening.journal)
+        session = _session(args, settings, directory, opening, redactor)
+    except BaseException:
+        directory.locks.unlock()
+        raise
+    if role is not None:
+        session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
+    _record_process(session, args)
+    writer = Writer(label=opening.journal, is_primary=False, is_shared=run.is_shared)
+    session.deliver(run, delivers, writer, on_open)
+    session.sample_system(run)
+    return session
+
+
+def _run_id(settings: Settings) -> str:
+    if settings.run_id is not None:
+        return check_run_id(settings.run_id)
+    newest = newest_run(settings.directory) if settings.is_resuming_newest else None
+    return newest.path.name if newest else mint_run_id()
+
+
+def _own_directory(
+    args: Namespace, address: RunAddress, settings: Settings, redactor: Redactor
+) -> tuple[RunDirectory, RunFile]:
+    """A directory on this host for a run whose own one cannot be seen from here; processes of this host share it."""
+    directory = RunDirectory(settings.directory / address.run_id)
+    directory.create()
+    run = describe_run(address.run_id, settings, run_roles(args), redactor)
+    if not (directory.path / RUN_FILE).exists():
+        directory.write(run)
+    return directory, run
+
+
+def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory | None:
+    if address.directory is not None:
+        return see(address, APPEAR_S if address.directory.parent.is_dir() else 0.0)
+    beside = RunAddress(run_id=address.run_id, directory=Path(settings.directory) / address.run_id)
+    return see(beside, JOIN_WAIT_S)
+
+
+def _opening(
+    run: RunFile, role: str | None, *, is_primary: bool, rank: int | None, delivers: tuple[str, ...] = ()
+) -> Opening:
+    return Opening(
+        run_id=run.run_id,
+        journal=journal_name("primary" if is_primary and role is None else role, rank),
+        role=role,
+        is_primary=is_primary,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        start=run.num_starts,
+        time_s=now_s(),
+        delivers=delivers,
+    )
+
+
+def _session(
+    args: Namespace, settings: Settings, directory: RunDirectory, opening: Opening, redactor: Redactor
+) -> Session:
+    sessions: list[Session] = []
+
+    def hand_directly(row: Row) -> None:
+        sessions[0].hand_directly(row)
+
+    recorder = Recorder(directory, opening, redactor, hand_directly)
+    sessions.append(Session(args, settings, directory, recorder, redactor))
+    return sessions[0]
+
+
+def _record_process(session: Session, args: Namespace) -> None:
+    """The facts of this process: under `<role>/process/` for a role, else in one value under `process/`."""
+    facts = session.redactor.config(to_json_mapping(process_facts(args)))
+    role = session.role
+    if role is None:
+        label = "primary" if session.is_primary else f"{facts['host']}-{facts['pid']}"
+        session.recorder.config("", RANK_OWN, {f"process/{label}": dict(facts)})
+    elif role in UNPREFIXED_ROLES:
+        session.recorder.config("", RANK_OWN, {f"{role}/process/{key}": value for key, value in facts.items()})
+    else:
+        session.recorder.config(role, RANK_OWN, {f"process/{key}": value for key, value in facts.items()})
