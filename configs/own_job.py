@@ -14,7 +14,9 @@ import slime_logging
 
 
 def main() -> None:
-    """The driver: makes the run, starts the roles, and finishes the run with the right exit code."""
+    """The driver: makes the run, starts the roles, and finishes the run with the right exit
+    code.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--lr", type=float, default=1e-6)
     parser.add_argument("--clip-grad", type=float, default=1.0)
@@ -37,7 +39,9 @@ def main() -> None:
 
 
 def train(base_args: argparse.Namespace, role: str) -> None:
-    """One role: its arguments are the job's with the role file's overrides, and are what it logs and what it uses."""
+    """One role: its arguments are the job's with the role file's overrides, and are what it logs
+    and what it uses.
+    """
     args = slime_logging.parse_megatron_role_args(base_args, base_args.megatron_config_path, role)
     prefix = "train/critic-" if role == "critic" else "train/"
     with slime_logging.tracked(args, primary=False, role=role):

@@ -1,4 +1,6 @@
-"""One tracked run for a whole RL job on Megatron: every role as it was configured, no row lost, no key leaked."""
+"""One tracked run for a whole RL job on Megatron: every role as it was configured, no row lost, no
+key leaked.
+"""
 
 from slime_logging._version import __version__
 from slime_logging.errors import (

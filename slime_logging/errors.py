@@ -2,16 +2,17 @@
 
     TrackingError
     ├── SettingsError         a flag or environment variable that cannot work (also a ValueError)
-    ├── RoleConfigError       a role YAML with mistakes; lists them all (also a ValueError and an AssertionError)
-    ├── MissingBackendError   a tracker was switched on whose package is missing or too old (also an ImportError)
-    ├── RunConflictError      two primaries with one run id
-    ├── RunNotFoundError      a path or id that names no run
-    └── BackendError
+    ├── RoleConfigError       a role YAML with mistakes; lists them all (also a ValueError and an
+    AssertionError) ├── MissingBackendError   a tracker was switched on whose package is missing or
+    too old (also an ImportError) ├── RunConflictError      two primaries with one run id ├──
+    RunNotFoundError      a path or id that names no run └── BackendError
         ├── TryAgain          the tracker could not take it now: delivery repeats it later
-        └── WillNeverWork     the tracker refuses it for good: delivery sets it aside with the reason
+        └── WillNeverWork     the tracker refuses it for good: delivery sets it aside with the
+        reason
 
-Policy: every foreign exception of a vendor's client is mapped to `TryAgain` or `WillNeverWork` in the backend that
-called it. The first five are raised at start, to the caller; the last two never leave a delivery thread.
+Policy: every foreign exception of a vendor's client is mapped to `TryAgain` or `WillNeverWork` in
+the backend that called it. The first five are raised at start, to the caller; the last two never
+leave a delivery thread.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class RoleConfigError(TrackingError, ValueError, AssertionError):
 
 
 class MissingBackendError(TrackingError, ImportError):
-    """A tracker is switched on, but its package is missing or too old; the message names the extra to install."""
+    """A tracker is switched on, but its package is missing or too old; the message names the extra
+    to install.
+    """
 
     def __init__(self, backend: str, needed: str, found: str) -> None:
         super().__init__(
@@ -59,4 +62,6 @@ class TryAgain(BackendError):
 
 
 class WillNeverWork(BackendError):
-    """Trouble that repeating cannot mend (wrong key, refused value): delivery sets the item aside and says why."""
+    """Trouble that repeating cannot mend (wrong key, refused value): delivery sets the item aside
+    and says why.
+    """

@@ -1,10 +1,10 @@
-"""The calls that a training job makes: `init_tracking`, `log`, `log_config`, `finish_tracking`, and slime's two for
-W&B.
+"""The calls that a training job makes: `init_tracking`, `log`, `log_config`, `finish_tracking`, and
+slime's two for W&B.
 
-Policy: strict at the start (a mistake in flags or the role file raises there), quiet in the loop (a tracker that is
-down, slow or wrong costs the caller nothing), bounded at the end. A process that never joined, or whose tracking is
-off, may call everything: nothing happens. With no tracker switched on and no `--tracking-dir`, nothing is imported and
-nothing is written.
+Policy: strict at the start (a mistake in flags or the role file raises there), quiet in the loop (a
+tracker that is down, slow or wrong costs the caller nothing), bounded at the end. A process that
+never joined, or whose tracking is off, may call everything: nothing happens. With no tracker
+switched on and no `--tracking-dir`, nothing is imported and nothing is written.
 """
 
 from __future__ import annotations
@@ -36,18 +36,22 @@ from slime_logging.settings.settings import Settings
 logger = logging.getLogger("slime_logging")
 
 
-def init_tracking(args: Namespace, primary: bool = True, role: str | None = None, **ignored: Any) -> None:
+def init_tracking(
+    args: Namespace, primary: bool = True, role: str | None = None, **ignored: Any
+) -> None:
     """Make the job's run (primary), or join it (everyone else) with the configuration of a role.
 
-    The primary logs the global arguments and, with `use_critic`, the critic's under `critic/`, and writes
-    `wandb_run_id` and `tracking_run_dir` into `args`: pickle these arguments into the other processes. They call this
-    with `primary=False`. Calling it again in a process that has joined already changes nothing.
+    The primary logs the global arguments and, with `use_critic`, the critic's under `critic/`, and
+    writes `wandb_run_id` and `tracking_run_dir` into `args`: pickle these arguments into the other
+    processes. They call this with `primary=False`. Calling it again in a process that has joined
+    already changes nothing.
 
     Args:
-        args: the arguments of the job (primary) or of the role, as parsed by slime or Megatron; only the two attributes
-            named above are ever set.
+        args: the arguments of the job (primary) or of the role, as parsed by slime or Megatron;
+            only the two attributes named above are ever set.
         primary: True in the one process that makes the run.
-        role: "actor", "critic", or any other; None for a process without a configuration of its own.
+        role: "actor", "critic", or any other; None for a process without a configuration of its
+        own.
         ignored: whatever else a version of slime passes on to its trackers; named in a warning.
 
     Raises:
@@ -63,8 +67,8 @@ def init_tracking(args: Namespace, primary: bool = True, role: str | None = None
 
 
 def init_wandb_primary(args: Namespace) -> None:
-    """Make the job's run with W&B as its only tracker; without `use_wandb`, set `args.wandb_run_id = None` and do
-    nothing.
+    """Make the job's run with W&B as its only tracker; without `use_wandb`, set `args.wandb_run_id
+    = None` and do nothing.
 
     Raises as `init_tracking`.
     """
@@ -76,11 +80,11 @@ def init_wandb_primary(args: Namespace) -> None:
 
 
 def init_wandb_secondary(args: Namespace, role: str | None = None) -> None:
-    """Join the run in `args.wandb_run_id` with a W&B client of this process's own, in shared mode, and the role's
-    configuration.
+    """Join the run in `args.wandb_run_id` with a W&B client of this process's own, in shared mode,
+    and the role's configuration.
 
-    Without a run id, or with W&B off, nothing happens. Offline there is no shared mode: the primary delivers for this
-    process too.
+    Without a run id, or with W&B off, nothing happens. Offline there is no shared mode: the primary
+    delivers for this process too.
 
     Args:
         args: the role's own arguments.
@@ -96,9 +100,9 @@ def init_wandb_secondary(args: Namespace, role: str | None = None) -> None:
 def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
     """Log one row of metrics at the step `metrics[step_key]`.
 
-    When this returns, the row is with the operating system and survives the death of the process; every tracker gets it
-    later. It takes some 10 microseconds for 30 numbers. One-element tensors and numpy scalars become numbers, the rest
-    what is nearest.
+    When this returns, the row is with the operating system and survives the death of the process;
+    every tracker gets it later. It takes some 10 microseconds for 30 numbers. One-element tensors
+    and numpy scalars become numbers, the rest what is nearest.
 
     Args:
         args: the arguments that this process joined with, or any others.
@@ -124,7 +128,8 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
     Args:
         args: the arguments that this process joined with.
         values: name -> value; anything becomes readable JSON.
-        role: whose configuration it is; None means the role of this process (the un-prefixed keys in the primary).
+        role: whose configuration it is; None means the role of this process (the un-prefixed keys
+            in the primary).
     """
     session = session_of(args)
     if session is not None:
@@ -137,8 +142,9 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
 def finish_tracking(args: object, exit_code: int = 0) -> None:
     """End this process's part of the run; in the primary, end the run.
 
-    Waits up to `--tracking-finish-timeout` seconds for the trackers. What could not be delivered stays in the journals,
-    and the command that delivers it is printed. May be called more than once; never raises.
+    Waits up to `--tracking-finish-timeout` seconds for the trackers. What could not be delivered
+    stays in the journals, and the command that delivers it is printed. May be called more than
+    once; never raises.
 
     Args:
         args: the arguments that this process joined with.
@@ -152,7 +158,8 @@ def finish_tracking(args: object, exit_code: int = 0) -> None:
 
 @contextmanager
 def tracked(args: Namespace, primary: bool = True, role: str | None = None) -> Iterator[None]:
-    """`init_tracking` and `finish_tracking` around a block, with the exit code that the block deserves.
+    """`init_tracking` and `finish_tracking` around a block, with the exit code that the block
+    deserves.
 
     An exception or a `SystemExit` passes through and is recorded as a failure.
     """
@@ -168,7 +175,9 @@ def tracked(args: Namespace, primary: bool = True, role: str | None = None) -> I
         finish_tracking(args, exit_code)
 
 
-def _init(args: Namespace, settings: Settings, *, primary: bool, role: str | None, wants_client: bool) -> None:
+def _init(
+    args: Namespace, settings: Settings, *, primary: bool, role: str | None, wants_client: bool
+) -> None:
     if not settings.is_on:
         if primary:
             args.wandb_run_id = None
@@ -192,14 +201,18 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
         if session.args is args:
             return
         logger.warning(
-            "slime_logging: a new run begins in this process; the one before, %s, ends", session.directory.path
+            "slime_logging: a new run begins in this process; the one before, %s, ends",
+            session.directory.path,
         )
         end(session, 0)
     session = start_primary(args, settings, role, be_first_at_exit)
     enter(session)
-    trackers = ", ".join(_tracker_label(name, settings) for name in settings.trackers) or "journals only"
+    trackers = (
+        ", ".join(_tracker_label(name, settings) for name in settings.trackers) or "journals only"
+    )
     print(
-        f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}",
+        f"slime_logging: run {session.directory.path.name} ({trackers}) in"
+        f" {session.directory.path}",
         file=sys.stderr,
         flush=True,
     )

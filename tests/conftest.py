@@ -15,11 +15,22 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 pytest_plugins = ["tests.wandb_server.fixtures"]
 
-VARIABLES = ("WANDB_", "SLIME_LOGGING_", "TRACKIO_", "MLFLOW_", "SWANLAB_", "TENSORBOARD_DIR", "SLURM_", "HF_TOKEN")
+VARIABLES = (
+    "WANDB_",
+    "SLIME_LOGGING_",
+    "TRACKIO_",
+    "MLFLOW_",
+    "SWANLAB_",
+    "TENSORBOARD_DIR",
+    "SLURM_",
+    "HF_TOKEN",
+)
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     for name in list(os.environ):
         if name.startswith(VARIABLES):
             monkeypatch.delenv(name)

@@ -12,7 +12,18 @@ import pytest
 import slime_logging
 
 ROOT = Path(slime_logging.__file__).parent
-VENDORS = {"wandb", "torch", "ray", "megatron", "mlflow", "swanlab", "trackio", "tensorboard", "tensorboardX", "numpy"}
+VENDORS = {
+    "wandb",
+    "torch",
+    "ray",
+    "megatron",
+    "mlflow",
+    "swanlab",
+    "trackio",
+    "tensorboard",
+    "tensorboardX",
+    "numpy",
+}
 
 MAY_IMPORT = {
     "errors": set(),

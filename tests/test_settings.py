@@ -88,7 +88,9 @@ def test_disabled_switches_wandb_off_and_leaves_the_others_on():
     assert settings.trackers == ("trackio",)
 
 
-@pytest.mark.parametrize(("given", "told"), [(None, None), ("off", "off"), ("0", "off"), ("20", 20.0), (5, 5.0)])
+@pytest.mark.parametrize(
+    ("given", "told"), [(None, None), ("off", "off"), ("0", "off"), ("20", 20.0), (5, 5.0)]
+)
 def test_trackers_are_told_of_system_metrics_in_one_form(given, told):
     settings = Settings.of(Namespace(tracking_system_metrics=given), {})
     assert settings.options["tracking_system_metrics"] == told
@@ -105,7 +107,9 @@ def test_settings_cannot_be_changed():
         Settings.of(Namespace(), {}).writer = "single"
 
 
-@pytest.mark.parametrize(("value", "seconds"), [(None, 15.0), ("off", None), (0, None), ("2.5", 2.5), (30, 30.0)])
+@pytest.mark.parametrize(
+    ("value", "seconds"), [(None, 15.0), ("off", None), (0, None), ("2.5", 2.5), (30, 30.0)]
+)
 def test_the_interval_of_system_metrics(value, seconds):
     assert Settings.of(Namespace(tracking_system_metrics=value), {}).system_metrics_s == seconds
 

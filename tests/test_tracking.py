@@ -71,7 +71,10 @@ def test_a_ppo_job_is_one_run_with_the_configuration_of_both_roles(tmp_path):
     sl.finish_tracking(args)
     config = held(args).config
     assert (config.values["lr"], config.values["critic/lr"]) == (2e-6, 1e-5)
-    assert (config.values["weight_decay"], config.values["critic/end_weight_decay"]) == (args.weight_decay, 0.0)
+    assert (config.values["weight_decay"], config.values["critic/end_weight_decay"]) == (
+        args.weight_decay,
+        0.0,
+    )
     assert config.values["overrides/critic/lr"]["base"] == args.lr
     assert config.values["overrides/actor/lr"]["value"] == 2e-6
     assert set(config.roles) == {"actor", "critic"}
@@ -108,7 +111,9 @@ def test_the_arguments_are_not_changed_but_for_the_runs_address(tmp_path):
     before = {name: copy.deepcopy(value) for name, value in vars(args).items()}
     sl.init_tracking(args)
     sl.finish_tracking(args)
-    changed = {name for name, value in vars(args).items() if name not in before or before[name] != value}
+    changed = {
+        name for name, value in vars(args).items() if name not in before or before[name] != value
+    }
     assert changed == {"wandb_run_id", "tracking_run_dir"}
 
 
@@ -126,7 +131,9 @@ def test_with_everything_off_nothing_is_imported_written_or_raised(tmp_path):
         print(sorted(set(sys.modules) & vendors))
         print(os.listdir("."))
     """
-    out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True
+    )
     assert (out.stdout, out.stderr) == ("[]\n[]\n", "")
 
 
@@ -246,7 +253,11 @@ def test_values_known_late_go_to_their_role(tmp_path):
     sl.log_config(args, {"num_params": 10}, role="critic")
     sl.finish_tracking(args)
     values = held(args).config.values
-    assert (values["num_rollout"], values["vocab"], values["critic/num_params"]) == (5, {"size": 128}, 10)
+    assert (values["num_rollout"], values["vocab"], values["critic/num_params"]) == (
+        5,
+        {"size": 128},
+        10,
+    )
 
 
 def test_odd_values_in_metrics_are_kept_in_the_nearest_form(tmp_path):
@@ -281,7 +292,11 @@ def test_odd_values_in_metrics_are_kept_in_the_nearest_form(tmp_path):
     assert row.metrics["train/inf"] == -math.inf
     assert row.metrics["train/int"] == 2**60
     assert row.metrics["train/huge"] == 2.0**100
-    assert (row.metrics["train/text"], row.metrics["train/flag"], row.metrics["train/none"]) == ("hello", True, None)
+    assert (row.metrics["train/text"], row.metrics["train/flag"], row.metrics["train/none"]) == (
+        "hello",
+        True,
+        None,
+    )
     assert row.metrics["train/list"] == [1, 2.5]
     assert "object" in row.metrics["train/object"]
 
@@ -319,7 +334,9 @@ def test_no_secret_reaches_the_directory_or_the_tracker(tmp_path, monkeypatch):
     sl.log(args, {"train/step": 1, "train/note": f"key {KEY} token hf_{'q' * 34}"}, "train/step")
     sl.log_config(args, {"url": f"https://user:{KEY}@host"})
     sl.finish_tracking(args)
-    everything = b"".join(p.read_bytes() for p in Path(args.tracking_run_dir).rglob("*") if p.is_file())
+    everything = b"".join(
+        p.read_bytes() for p in Path(args.tracking_run_dir).rglob("*") if p.is_file()
+    )
     assert KEY.encode() not in everything
     assert b"q" * 34 not in everything
     assert KEY not in repr(held(args))
@@ -347,7 +364,12 @@ def test_the_context_manager_ends_the_run_with_the_code_it_deserves(tmp_path):
     with sl.tracked(args):
         sl.log(args, {"train/step": 1}, "train/step")
     assert held(args).exit_code == 0
-    for error, code in ((ValueError("x"), 1), (SystemExit(3), 3), (SystemExit(), 0), (KeyboardInterrupt(), 1)):
+    for error, code in (
+        (ValueError("x"), 1),
+        (SystemExit(3), 3),
+        (SystemExit(), 0),
+        (KeyboardInterrupt(), 1),
+    ):
         args = job(tmp_path)
         with pytest.raises(type(error)), sl.tracked(args):
             raise error
@@ -368,7 +390,9 @@ JOB = """
 
 def run_job(tmp_path: Path, then: str) -> subprocess.CompletedProcess:
     code = textwrap.dedent(JOB) + textwrap.dedent(then)
-    return subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.mark.parametrize(
@@ -412,14 +436,18 @@ def test_a_forked_child_writes_a_journal_of_its_own(tmp_path):
     directory = RunDirectory(tmp_path / "job")
     rows = list(journal_rows(directory))
     assert len({row.journal for row in rows}) == 2
-    assert [row.seq for row in rows if row.step < 100] == sorted(row.seq for row in rows if row.step < 100)
+    assert [row.seq for row in rows if row.step < 100] == sorted(
+        row.seq for row in rows if row.step < 100
+    )
 
 
 def test_a_child_that_is_still_alive_does_not_keep_the_run_locked(tmp_path):
     code = textwrap.dedent(JOB) + "if os.fork() == 0: time.sleep(20); os._exit(0)\nos._exit(0)"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=30, capture_output=False)
     locks = RunDirectory(tmp_path / "job").locks
-    deadline = time.monotonic() + 10  # the child may still be about to let go when its parent is gone already
+    deadline = (
+        time.monotonic() + 10
+    )  # the child may still be about to let go when its parent is gone already
     while locks.has_living_primary and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not locks.has_living_primary

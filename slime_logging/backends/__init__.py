@@ -1,4 +1,6 @@
-"""The trackers: one module each behind the protocol of `base`, found by name in one table and imported when opened."""
+"""The trackers: one module each behind the protocol of `base`, found by name in one table and
+imported when opened.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ def new_backend(name: str) -> Backend:
 
 
 def destination(name: str, options: Mapping[str, Any]) -> str:
-    """Where a backend's rows go, as a name for files: W&B offline and W&B online are two places with cursors of their
-    own.
+    """Where a backend's rows go, as a name for files: W&B offline and W&B online are two places
+    with cursors of their own.
     """
     if name in ("wandb", "swanlab"):
         return f"{name}-{options.get(f'{name}_mode') or 'offline'}"
@@ -37,5 +39,7 @@ def destination(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _without_userinfo(uri: str) -> str:
-    """An address without user, password and query: a checksum would tell whether a guessed one is right."""
+    """An address without user, password and query: a checksum would tell whether a guessed one is
+    right.
+    """
     return re.sub(r"(?<=://)[^/?#]*@|\?[^#]*", "", uri)

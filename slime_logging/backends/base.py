@@ -2,12 +2,15 @@
 
 Policy of every backend:
 
-- It is opened, written and closed by one delivery thread of one process; it needs no locks of its own.
+- It is opened, written and closed by one delivery thread of one process; it needs no locks of its
+  own.
 - It imports its vendor inside `open` (or inside the reading functions), never at import time.
-- All text it gets is redacted and all values are plain JSON already: it adds nothing of this process (no argv, no
-  environment), and must stop its vendor's client from doing so.
-- Each foreign exception is mapped to `errors.TryAgain` or `errors.WillNeverWork`; anything else is a bug.
-- What the tracker cannot hold is stored in the nearest form and warned about once; it is never silently dropped.
+- All text it gets is redacted and all values are plain JSON already: it adds nothing of this
+  process (no argv, no environment), and must stop its vendor's client from doing so.
+- Each foreign exception is mapped to `errors.TryAgain` or `errors.WillNeverWork`; anything else is
+  a bug.
+- What the tracker cannot hold is stored in the nearest form and warned about once; it is never
+  silently dropped.
 """
 
 from __future__ import annotations
@@ -23,10 +26,12 @@ from slime_logging.values.run import RunConfig, RunFacts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Writer:
-    """Which process delivers: its label, whether it is the run's primary, and whether other clients write the run too.
+    """Which process delivers: its label, whether it is the run's primary, and whether other clients
+    write the run too.
 
-    `is_shared` is True where other processes may open clients of their own on this run (W&B's shared mode).
-    `is_sync` is True for `slime-logging sync`: the job is over and nobody else writes.
+    `is_shared` is True where other processes may open clients of their own on this run (W&B's
+    shared mode). `is_sync` is True for `slime-logging sync`: the job is over and nobody else
+    writes.
     """
 
     label: str
@@ -38,50 +43,59 @@ class Writer:
 class Backend(Protocol):
     """A tracker, as delivery sees it. Calls come in the order open, (set_config | write)*, close.
 
-    `is_durable` says what a returned `write` means: True, the rows survive the death of this process; False, only a
-    `close` that returned does (a client with a queue of its own).
+    `is_durable` says what a returned `write` means: True, the rows survive the death of this
+    process; False, only a `close` that returned does (a client with a queue of its own).
     """
 
     name: str
     is_durable: bool
 
     def open(self, run: RunFacts, writer: Writer) -> None:
-        """Create the run in the tracker, or continue the one with this id; bounded in time (at most about 30 s)."""
+        """Create the run in the tracker, or continue the one with this id; bounded in time (at most
+        about 30 s).
+        """
 
     def settle_s(self, run: RunFacts) -> float:
-        """For how many seconds after a client of the run ended badly the tracker may still take in what that client
-        sent, or tell less than it holds; 0 where `is_durable`.
+        """For how many seconds after a client of the run ended badly the tracker may still take in
+        what that client sent, or tell less than it holds; 0 where `is_durable`.
         """
 
     def set_config(self, config: RunConfig) -> None:
-        """Make the tracker show this configuration; called again with the whole of it when anything changed."""
+        """Make the tracker show this configuration; called again with the whole of it when anything
+        changed.
+        """
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Hand over rows, in order. On an exception none or some of them are held: delivery finds out by
-        `read_points`.
+        """Hand over rows, in order. On an exception none or some of them are held: delivery finds
+        out by `read_points`.
         """
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
-        """Flush and release everything. `exit_code` None: this writer stops, but the run is not over.
+        """Flush and release everything. `exit_code` None: this writer stops, but the run is not
+        over.
 
-        Raises `TryAgain` when the tracker has not confirmed everything within `timeout_s`; resources are freed even
-        then. May be called twice, and without a successful `open`.
+        Raises `TryAgain` when the tracker has not confirmed everything within `timeout_s`;
+        resources are freed even then. May be called twice, and without a successful `open`.
         """
 
 
 class Readable(Protocol):
-    """A backend whose tracker can be read back, for `verify` and to find out what a killed delivery had written.
+    """A backend whose tracker can be read back, for `verify` and to find out what a killed delivery
+    had written.
 
-    `points(row)` is what the tracker should hold for a row; `read_points` what it does hold. Both in the tracker's own
-    precision (float32 for TensorBoard, milliseconds for MLflow), so that nothing lost and nothing doubled means:
-    equal multisets. `config_as_held` and `read_config` are the same pair for the configuration.
+    `points(row)` is what the tracker should hold for a row; `read_points` what it does hold. Both
+    in the tracker's own precision (float32 for TensorBoard, milliseconds for MLflow), so that
+    nothing lost and nothing doubled means: equal multisets. `config_as_held` and `read_config` are
+    the same pair for the configuration.
     """
 
     def points(self, row: Row) -> list[Point]:
         """The points that this row becomes, deterministic, independent of any connection."""
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
-        """Every point the tracker holds for the run; raises `TryAgain` when it cannot be asked now."""
+        """Every point the tracker holds for the run; raises `TryAgain` when it cannot be asked
+        now.
+        """
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """The configuration in the form in which this tracker keeps it."""

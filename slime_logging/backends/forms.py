@@ -1,7 +1,8 @@
-"""The nearest forms of values that a tracker cannot hold as they are, and the warning that says so once.
+"""The nearest forms of values that a tracker cannot hold as they are, and the warning that says so
+once.
 
-Policy: pure functions of plain JSON values; nothing raises, nothing is dropped, and equal values give equal forms. What
-each tracker stores in another form is listed in docs/backends.md.
+Policy: pure functions of plain JSON values; nothing raises, nothing is dropped, and equal values
+give equal forms. What each tracker stores in another form is listed in docs/backends.md.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _CELL_CHARACTERS = 200
 class Notices:
     """Says each thing once, at warning level, in the name of one backend; nothing before `begin`.
 
-    The forms are asked for without writing anything too, to compare what a tracker holds: that warns about nothing.
+    The forms are asked for without writing anything too, to compare what a tracker holds: that
+    warns about nothing.
     """
 
     def __init__(self, backend: str) -> None:
@@ -53,7 +55,9 @@ def _printable(text: str) -> str:
 
 
 def canonical(value: Json) -> str:
-    """One text for equal JSON values, whatever the order of keys; NaN equals NaN, 1 differs from 1.0 and from true."""
+    """One text for equal JSON values, whatever the order of keys; NaN equals NaN, 1 differs from
+    1.0 and from true.
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
@@ -81,7 +85,9 @@ def as_double(value: float) -> float:
 
 
 def storable(value: Json) -> Json:
-    """The value for a strict JSON store: non-finite floats and integers beyond 64 bits become text."""
+    """The value for a strict JSON store: non-finite floats and integers beyond 64 bits become
+    text.
+    """
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -96,7 +102,8 @@ def storable(value: Json) -> Json:
 
 
 def flatten(values: Mapping[str, Json]) -> dict[str, Json]:
-    """Nested mappings as flat names, `{"a": {"b": 1}}` -> `{"a/b": 1}`; lists and empty mappings stay values.
+    """Nested mappings as flat names, `{"a": {"b": 1}}` -> `{"a/b": 1}`; lists and empty mappings
+    stay values.
 
     Two values that would get one name both stay: the later one's name ends in `~2`, `~3` and so on.
     """
@@ -110,8 +117,14 @@ def flatten(values: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def by_role(config: RunConfig) -> dict[str, dict[str, Json]]:
-    """Every value of the configuration once: each role's own un-prefixed, and under `JOB` what belongs to no role."""
-    owned = {f"{role}/{key}": value for role, values in config.roles.items() for key, value in values.items()}
+    """Every value of the configuration once: each role's own un-prefixed, and under `JOB` what
+    belongs to no role.
+    """
+    owned = {
+        f"{role}/{key}": value
+        for role, values in config.roles.items()
+        for key, value in values.items()
+    }
     for values in list(config.roles.values())[:1]:
         owned |= values
     job = {
@@ -123,7 +136,9 @@ def by_role(config: RunConfig) -> dict[str, dict[str, Json]]:
 
 
 def role_diff(config: RunConfig) -> dict[str, dict[str, Json]]:
-    """The keys that are not the same for every role: key -> role -> value; a role that lacks the key is left out."""
+    """The keys that are not the same for every role: key -> role -> value; a role that lacks the
+    key is left out.
+    """
     keys = dict.fromkeys(key for values in config.roles.values() for key in values)
     rows = {key: {role: vs[key] for role, vs in config.roles.items() if key in vs} for key in keys}
     return {

@@ -1,7 +1,9 @@
-"""A tracker inside this process, for tests: everything delivered is kept in `RUNS`, by run id, until `forget`.
+"""A tracker inside this process, for tests: everything delivered is kept in `RUNS`, by run id,
+until `forget`.
 
-Policy: it needs no package, touches neither disk nor network, and holds every value exactly as it was delivered. Like
-the real trackers it keeps a run over close and a second open, so resumption and replay can be tested against it.
+Policy: it needs no package, touches neither disk nor network, and holds every value exactly as it
+was delivered. Like the real trackers it keeps a run over close and a second open, so resumption and
+replay can be tested against it.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from slime_logging.values.run import RunConfig, RunFacts
 class MemoryRun:
     """What the memory tracker holds of one run.
 
-    `configs` are all configurations in the order set, the last one being in force. `exit_code` is that of the last
-    close with one, None while the run is not over. `writers` are those that opened the run, in order.
+    `configs` are all configurations in the order set, the last one being in force. `exit_code` is
+    that of the last close with one, None while the run is not over. `writers` are those that opened
+    the run, in order.
     """
 
     facts: RunFacts

@@ -12,7 +12,9 @@ from slime_logging.errors import MissingBackendError
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What a backend needs: a module, and the oldest version of its distribution that the backend was tried with."""
+    """What a backend needs: a module, and the oldest version of its distribution that the backend
+    was tried with.
+    """
 
     module: str
     distribution: str
@@ -44,13 +46,19 @@ def _require(backend: str, package: Package) -> None:
     from importlib import metadata  # tens of milliseconds that a job without trackers is spared
 
     if not sys.modules.get(package.module) and find_spec(package.module) is None:
-        raise MissingBackendError(backend, f"{package.distribution} {package.oldest}", "it is not installed here")
+        raise MissingBackendError(
+            backend, f"{package.distribution} {package.oldest}", "it is not installed here"
+        )
     try:
         found = metadata.version(package.distribution)
-    except metadata.PackageNotFoundError:  # a checkout on the path, a vendored copy: its owner knows
+    except (
+        metadata.PackageNotFoundError
+    ):  # a checkout on the path, a vendored copy: its owner knows
         return
     if _numbers(found) < _numbers(package.oldest):
-        raise MissingBackendError(backend, f"{package.distribution} {package.oldest}", f"{found} is installed here")
+        raise MissingBackendError(
+            backend, f"{package.distribution} {package.oldest}", f"{found} is installed here"
+        )
 
 
 def _numbers(version: str) -> tuple[int, ...]:

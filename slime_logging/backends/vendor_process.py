@@ -1,13 +1,16 @@
 """A vendor's client in a process of its own, spoken to by JSON lines.
 
-Why a process: some vendors read their settings from the environment once, at import or at each request, and print, ask,
-phone home or wait at exit as they please. In a child with an environment of its own none of it reaches the training
-process, a call that hangs is ended, and the vendor's import costs training nothing.
+Why a process: some vendors read their settings from the environment once, at import or at each
+request, and print, ask, phone home or wait at exit as they please. In a child with an environment
+of its own none of it reaches the training process, a call that hangs is ended, and the vendor's
+import costs training nothing.
 
-The child runs `main` with a module that has a table `FUNCTIONS` of what can be called, `is_passing(error)`, and where
-that is useful `abandon()`, for when the parent is gone. A function that returns an iterator is answered in chunks.
+The child runs `main` with a module that has a table `FUNCTIONS` of what can be called,
+`is_passing(error)`, and where that is useful `abandon()`, for when the parent is gone. A function
+that returns an iterator is answered in chunks.
 
-Policy: the child runs until its input ends or its parent is gone; whatever the vendor prints goes nowhere.
+Policy: the child runs until its input ends or its parent is gone; whatever the vendor prints goes
+nowhere.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ sys.path += [path for path in json.loads(sys.argv[1]) if path not in sys.path]
 from {__name__} import main
 main(sys.argv[2])
 """
-"""The parent's places of modules come last: a script's folder with a `secrets.py` in it must not hide Python's own."""
+"""The parent's places of modules come last: a script's folder with a `secrets.py` in it must not
+hide Python's own.
+"""
 
 _CALL_TIMEOUT_S = 60.0
 _ORPHAN_CHECK_S = 0.5
@@ -44,14 +49,22 @@ class VendorProcess:
     """The parent's end of a running child."""
 
     def __init__(
-        self, name: str, module: str, environment: Mapping[str, str | None], *, is_private: bool = False
+        self,
+        name: str,
+        module: str,
+        environment: Mapping[str, str | None],
+        *,
+        is_private: bool = False,
     ) -> None:
-        """Start the child; its environment is ours with these variables set, or removed where the value is None.
+        """Start the child; its environment is ours with these variables set, or removed where the
+        value is None.
 
         With `is_private` whatever files it makes are its user's alone, 0600 in directories of 0700.
         """
         self._name = name
-        settings = dict(os.environ) | {key: value for key, value in environment.items() if value is not None}
+        settings = dict(os.environ) | {
+            key: value for key, value in environment.items() if value is not None
+        }
         places = json.dumps([path or str(Path.cwd()) for path in sys.path])
         try:
             self._child = subprocess.Popen(
@@ -61,7 +74,11 @@ class VendorProcess:
                 stderr=subprocess.DEVNULL,
                 text=True,
                 encoding="utf-8",
-                env={key: value for key, value in settings.items() if environment.get(key, "") is not None},
+                env={
+                    key: value
+                    for key, value in settings.items()
+                    if environment.get(key, "") is not None
+                },
                 start_new_session=True,
                 umask=0o077 if is_private else -1,
             )
@@ -77,8 +94,8 @@ class VendorProcess:
         """The answer to one request.
 
         Raises:
-            TryAgain: passing trouble at the vendor's, or the child died or did not answer in time (it is then ended).
-            WillNeverWork: the vendor refuses it.
+            TryAgain: passing trouble at the vendor's, or the child died or did not answer in time
+            (it is then ended). WillNeverWork: the vendor refuses it.
         """
         watchdog = threading.Timer(timeout_s, self._child.kill)
         watchdog.daemon = True
@@ -89,8 +106,12 @@ class VendorProcess:
         finally:
             watchdog.cancel()
 
-    def stream(self, function: str, timeout_s: float = _CALL_TIMEOUT_S, **arguments: Any) -> Iterator[Any]:
-        """The items of an answer that comes in chunks; `timeout_s` and the errors of `call` are for each chunk."""
+    def stream(
+        self, function: str, timeout_s: float = _CALL_TIMEOUT_S, **arguments: Any
+    ) -> Iterator[Any]:
+        """The items of an answer that comes in chunks; `timeout_s` and the errors of `call` are for
+        each chunk.
+        """
         items: list[Any] | None = self.call(function, timeout_s, **arguments)
         while items:
             yield from items
@@ -113,7 +134,9 @@ class VendorProcess:
     def _ask(self, function: str, arguments: Mapping[str, Any]) -> None:
         assert self._child.stdin is not None
         try:
-            self._child.stdin.write(json.dumps({"function": function, "arguments": arguments}) + "\n")
+            self._child.stdin.write(
+                json.dumps({"function": function, "arguments": arguments}) + "\n"
+            )
             self._child.stdin.flush()
         except (OSError, ValueError) as error:
             raise TryAgain(f"{self._name}: its process ended: {error}") from error
@@ -124,15 +147,21 @@ class VendorProcess:
         if not line:
             self._child.kill()
             self._child.wait()
-            raise TryAgain(f"{self._name}: its process ended during {function!r}, or did not answer in time")
+            raise TryAgain(
+                f"{self._name}: its process ended during {function!r}, or did not answer in time"
+            )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise (TryAgain if answer["is_passing"] else WillNeverWork)(f"{self._name}: {answer['error']}")
+            raise (TryAgain if answer["is_passing"] else WillNeverWork)(
+                f"{self._name}: {answer['error']}"
+            )
         return answer
 
 
 class _Served:
-    """The child's end: the functions of a module, and the chunks of the last answer that are still to be fetched."""
+    """The child's end: the functions of a module, and the chunks of the last answer that are still
+    to be fetched.
+    """
 
     def __init__(self, module: str) -> None:
         self._functions: Any = importlib.import_module(module)
@@ -157,7 +186,8 @@ class _Served:
 def _serve(served: _Served, requests: TextIO, answers: TextIO) -> None:
     parent = os.getppid()
     while os.getppid() == parent:
-        # A forked relative of the parent can hold the pipe open for ever: the parent's death shows in getppid only.
+        # A forked relative of the parent can hold the pipe open for ever: the parent's death shows
+        # in getppid only.
         if not select.select([requests], [], [], _ORPHAN_CHECK_S)[0]:
             continue
         line = requests.readline()

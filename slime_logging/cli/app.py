@@ -14,7 +14,10 @@ from slime_logging.cli.verify import verify
 
 app = typer.Typer(
     name="slime-logging",
-    help="One tracked run for a whole RL job: check its role file, show, sync and verify its run, or run a demo job.",
+    help=(
+        "One tracked run for a whole RL job: check its role file, show, sync and verify its run, or"
+        " run a demo job."
+    ),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

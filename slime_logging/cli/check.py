@@ -1,6 +1,8 @@
-"""`slime-logging check ROLES.yaml`: is the role file right, and what does it change? Before the job is queued.
+"""`slime-logging check ROLES.yaml`: is the role file right, and what does it change? Before the job
+is queued.
 
-Exit code 0: the file is right. 1: it has mistakes, which are printed. 2: the command itself was wrong.
+Exit code 0: the file is right. 1: it has mistakes, which are printed. 2: the command itself was
+wrong.
 """
 
 from __future__ import annotations
@@ -22,21 +24,28 @@ DTYPE_WORDS = ("dtype", "bf16", "fp16")
 def check(
     path: Annotated[str, typer.Argument(metavar="ROLES.yaml", help="The role file.")],
     flags: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- FLAGS...]", help="The job's own flags, after `--`.")
+        list[str] | None,
+        typer.Argument(metavar="[-- FLAGS...]", help="The job's own flags, after `--`."),
     ] = None,
     args_json: Annotated[
-        Path | None, typer.Option("--args-json", metavar="FILE", help="The job's validated arguments, as JSON.")
+        Path | None,
+        typer.Option("--args-json", metavar="FILE", help="The job's validated arguments, as JSON."),
     ] = None,
-    role: Annotated[list[str] | None, typer.Option("--role", help="One more role; repeatable.")] = None,
+    role: Annotated[
+        list[str] | None, typer.Option("--role", help="One more role; repeatable.")
+    ] = None,
     parser: Annotated[
         str | None,
-        typer.Option("--parser", metavar="MODULE:NAME", help="The job's own parser, for its types."),
+        typer.Option(
+            "--parser", metavar="MODULE:NAME", help="The job's own parser, for its types."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
 ) -> None:
     """Check a role file as the job would, and show what each role gets.
 
-    Without the job's flags or arguments, the options' defaults are what the file is checked against.
+    Without the job's flags or arguments, the options' defaults are what the file is checked
+    against.
     """
     from slime_logging.roles.roles import ROLES, check_role_file
 
@@ -62,7 +71,10 @@ def _without_secrets(problems: tuple[Problem, ...], base: Namespace) -> tuple[Pr
     if not problems:
         return ()
     safe = Redactor.of(base, os.environ, argv=sys.argv).message
-    return tuple(replace(one, text=safe(one.text), reason=safe(one.reason), fix=safe(one.fix)) for one in problems)
+    return tuple(
+        replace(one, text=safe(one.text), reason=safe(one.reason), fix=safe(one.fix))
+        for one in problems
+    )
 
 
 def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespace, list[str]]:
@@ -101,7 +113,11 @@ def _parser(source: str | None) -> ArgumentParser | None:
 
 
 def _print(
-    path: str, base: Namespace, found: RoleSet | None, problems: tuple[Problem, ...], unknown: list[str]
+    path: str,
+    base: Namespace,
+    found: RoleSet | None,
+    problems: tuple[Problem, ...],
+    unknown: list[str],
 ) -> None:
     from rich.console import Console
 
@@ -111,7 +127,8 @@ def _print(
     console = Console(highlight=False, soft_wrap=True)
     if unknown:
         console.print(
-            f"not an option of Megatron-LM or slime, so not looked at: {' '.join(_names(unknown))}", markup=False
+            f"not an option of Megatron-LM or slime, so not looked at: {' '.join(_names(unknown))}",
+            markup=False,
         )
     if found is None:
         console.print(problems_text(path, problems))
@@ -120,13 +137,19 @@ def _print(
         console.print(f"warning: {warning}", style="yellow", markup=False)
     differences = set_differences(found, vars(base))
     if differences:
-        table = differences_table(differences, tuple(found.args), f"{path}: what differs between the roles")
+        table = differences_table(
+            differences, tuple(found.args), f"{path}: what differs between the roles"
+        )
         Console(highlight=False).print(table)
     console.print(f"{path} is right: {len(differences)} arguments differ.", markup=False)
 
 
 def _print_json(
-    path: str, base: Namespace, found: RoleSet | None, problems: tuple[Problem, ...], unknown: list[str]
+    path: str,
+    base: Namespace,
+    found: RoleSet | None,
+    problems: tuple[Problem, ...],
+    unknown: list[str],
 ) -> None:
     from dataclasses import asdict
 
@@ -152,7 +175,10 @@ def _row(item: Any) -> dict[str, Any]:
     from slime_logging.roles.problems import HIDDEN, looks_secret
     from slime_logging.values.serialize import to_json
 
-    row = {"base": to_json(item.base), **{role: to_json(value) for role, value in item.values.items()}}
+    row = {
+        "base": to_json(item.base),
+        **{role: to_json(value) for role, value in item.values.items()},
+    }
     if looks_secret(item.key):
         row = dict.fromkeys(row, HIDDEN)
     safe = Redactor().config(row)

@@ -1,7 +1,7 @@
 """`slime-logging demo`: run a small but real job that tracks itself.
 
-Policy: exits with 0 only when the job ended well, 130 on Ctrl-C, 1 when a process of the job failed, 2 for a mistake in
-the call. W&B stays offline unless `--online` is given.
+Policy: exits with 0 only when the job ended well, 130 on Ctrl-C, 1 when a process of the job
+failed, 2 for a mistake in the call. W&B stays offline unless `--online` is given.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
 HELP = (
     "Run a small but real RL job on this machine's CPU, tracked as one run.",
-    r"It needs torch and megatron-core, no GPU, no account, no network: pip install 'slime-logging\[demo]'",
-    "Begin with [bold]slime-logging demo ppo[/] (about 10 seconds): actor and critic train in processes of their own, "
-    "beside a driver and a rollout process. At its end it shows what differs between actor and critic, and the one "
-    "command that opens each tracker.",
-    "Then copy configs/ppo_roles.yaml, change a value, give the copy as [bold]--role-file[/], and look again. "
-    "Or kill -9 one of the processes.",
+    (
+        r"It needs torch and megatron-core, no GPU, no account, no network: pip install"
+        r" 'slime-logging\[demo]'"
+    ),
+    (
+        "Begin with [bold]slime-logging demo ppo[/] (about 10 seconds): actor and critic train in"
+        " processes of their own, beside a driver and a rollout process. At its end it shows what"
+        " differs between actor and critic, and the one command that opens each tracker."
+    ),
+    (
+        "Then copy configs/ppo_roles.yaml, change a value, give the copy as [bold]--role-file[/],"
+        " and look again. Or kill -9 one of the processes."
+    ),
 )
 
 app = typer.Typer(
@@ -44,19 +51,35 @@ class OneRole(str, Enum):
     trainer = "trainer"
 
 
-Rollouts = Annotated[int, typer.Option(min=1, help="How many rollouts; the actor begins to learn at the second.")]
-Ranks = Annotated[int, typer.Option(min=1, max=2, help="Tensor-parallel ranks a role; only the main one logs.")]
-Trackers = Annotated[str, typer.Option(metavar="NAME,...", help=f"Where to, of {', '.join(TRACKERS)}; or none.")]
-Directory = Annotated[
-    Path | None, typer.Option(file_okay=False, help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking.")
+Rollouts = Annotated[
+    int, typer.Option(min=1, help="How many rollouts; the actor begins to learn at the second.")
 ]
-Online = Annotated[bool, typer.Option("--online", help="Let W&B go to its server; needs WANDB_API_KEY.")]
+Ranks = Annotated[
+    int, typer.Option(min=1, max=2, help="Tensor-parallel ranks a role; only the main one logs.")
+]
+Trackers = Annotated[
+    str, typer.Option(metavar="NAME,...", help=f"Where to, of {', '.join(TRACKERS)}; or none.")
+]
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        file_okay=False, help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."
+    ),
+]
+Online = Annotated[
+    bool, typer.Option("--online", help="Let W&B go to its server; needs WANDB_API_KEY.")
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same rewards.")]
 RoleFile = Annotated[
-    Path | None, typer.Option(exists=True, dir_okay=False, help="A role file in place of the demo's own.")
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="A role file in place of the demo's own."),
 ]
-Steps = Annotated[int, typer.Option(min=1, help="How many steps the trainer takes (or the role alone).")]
-Only = Annotated[OneRole | None, typer.Option(help="Start one role alone: it makes a run of its own.")]
+Steps = Annotated[
+    int, typer.Option(min=1, help="How many steps the trainer takes (or the role alone).")
+]
+Only = Annotated[
+    OneRole | None, typer.Option(help="Start one role alone: it makes a run of its own.")
+]
 
 
 @app.command()
@@ -69,9 +92,11 @@ def ppo(
     online: Online = False,
     seed: Seed = 1234,
 ) -> None:
-    """PPO: a Megatron-core GPT as actor and one as critic, each with arguments of its own, in one run.
+    """PPO: a Megatron-core GPT as actor and one as critic, each with arguments of its own, in one
+    run.
 
-    The task is to write tokens with an id below 16. The reward goes from 0.13, chance, to 0.9 in 25 rollouts.
+    The task is to write tokens with an id below 16. The reward goes from 0.13, chance, to 0.9 in 25
+    rollouts.
     """
     _run_training("ppo", rollouts, tp, trackers, tracking_dir, role_file, online, seed)
 
@@ -99,7 +124,9 @@ def explorer_trainer(
     online: Online = False,
     seed: Seed = 1234,
 ) -> None:
-    """Two roles with independent steps in one run: explorer/* on explorer/step, trainer/* on trainer/step."""
+    """Two roles with independent steps in one run: explorer/* on explorer/step, trainer/* on
+    trainer/step.
+    """
 
     def run(screen: Screen) -> JobResult:
         from slime_logging.demo.pair_job import PairOptions, run_pair
@@ -183,7 +210,8 @@ def _require_packages(needed: Mapping[str, str]) -> None:
     missing = [package for package, module in needed.items() if find_spec(module) is None]
     if missing:
         typer.echo(
-            f"The demo needs {' and '.join(missing)}, not installed here. Install: pip install 'slime-logging[demo]'",
+            f"The demo needs {' and '.join(missing)}, not installed here. Install: pip install"
+            " 'slime-logging[demo]'",
             err=True,
         )
         raise typer.Exit(2)
@@ -194,12 +222,15 @@ def _chosen(text: str) -> tuple[str, ...]:
     unknown = [name for name in names if name not in TRACKERS]
     if unknown:
         raise typer.BadParameter(
-            f"{', '.join(unknown)}: choose of {', '.join(TRACKERS)}, or none.", param_hint="--trackers"
+            f"{', '.join(unknown)}: choose of {', '.join(TRACKERS)}, or none.",
+            param_hint="--trackers",
         )
     return names
 
 
 def _checked_online(online: bool) -> bool:
     if online and not os.environ.get("WANDB_API_KEY"):
-        raise typer.BadParameter("needs the environment variable WANDB_API_KEY.", param_hint="--online")
+        raise typer.BadParameter(
+            "needs the environment variable WANDB_API_KEY.", param_hint="--online"
+        )
     return online

@@ -23,7 +23,12 @@ def diff(
     roles, found = logged_differences(config)
     if as_json:
         rows = [
-            {"argument": item.key, "base": item.base, "roles": dict(item.values), "sources": dict(item.sources)}
+            {
+                "argument": item.key,
+                "base": item.base,
+                "roles": dict(item.values),
+                "sources": dict(item.sources),
+            }
             for item in found
         ]
         print_json(rows)

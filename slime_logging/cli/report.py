@@ -19,13 +19,18 @@ REPORT_FILE = "report.html"
 def report(
     run: RunArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help=f"The page. Default: {REPORT_FILE} in the run's directory.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help=f"The page. Default: {REPORT_FILE} in the run's directory."
+        ),
     ] = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
-    """Write one HTML page of a run: what differs between its roles, a chart for each metric, the whole configuration.
+    """Write one HTML page of a run: what differs between its roles, a chart for each metric, the
+    whole configuration.
 
-    It needs no tracker and no server, works while the job runs, and can be mailed: one file, without scripts.
+    It needs no tracker and no server, works while the job runs, and can be mailed: one file,
+    without scripts.
 
     Examples:
 
@@ -43,7 +48,9 @@ def report(
         path = output or directory.path / REPORT_FILE
         data = page(_gather(directory)).encode()
         write_whole(path, data)
-    Console().print(plain(f"{path}: {len(data) / 2**20:.1f} MiB. Open it in a browser."), soft_wrap=True)
+    Console().print(
+        plain(f"{path}: {len(data) / 2**20:.1f} MiB. Open it in a browser."), soft_wrap=True
+    )
 
 
 def _gather(directory: RunDirectory) -> Report:
@@ -52,7 +59,13 @@ def _gather(directory: RunDirectory) -> Report:
 
     from slime_logging.report.gather import gather
 
-    columns = [TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn()]
+    columns = [
+        TextColumn("reading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeElapsedColumn(),
+    ]
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
         return gather(directory, lambda rows: progress.advance(task, rows))

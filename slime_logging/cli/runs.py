@@ -1,4 +1,6 @@
-"""What the commands that take a run share: finding it, the options of its trackers, one way to end with an error."""
+"""What the commands that take a run share: finding it, the options of its trackers, one way to end
+with an error.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,24 @@ from slime_logging.session.description import run_facts
 from slime_logging.settings.settings import BACKEND_OPTIONS, Settings
 from slime_logging.values.run import RunFacts
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's directory, or its id below --tracking-dir.")]
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run's directory, or its id below --tracking-dir.")
+]
 DirectoryOption = Annotated[
     Path | None,
-    typer.Option("--tracking-dir", help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."),
+    typer.Option(
+        "--tracking-dir", help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."
+    ),
 ]
 
 OptionOption = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of a tracker, e.g. mlflow_tracking_uri=URI."),
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="NAME=VALUE",
+        help="An option of a tracker, e.g. mlflow_tracking_uri=URI.",
+    ),
 ]
 
 _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -58,7 +69,8 @@ def facts_of(
     *,
     is_writing: bool,
 ) -> RunFacts:
-    """The run's facts, with those of its job's options that are believed and what was said on this command line.
+    """The run's facts, with those of its job's options that are believed and what was said on this
+    command line.
 
     Args:
         directory: the run's.
@@ -91,16 +103,22 @@ def check_trackers(trackers: Sequence[str]) -> None:
 
 
 def parse_options(items: Sequence[str]) -> dict[str, object]:
-    """`NAME=VALUE` texts as a mapping; `BadParameter` for a name that is none of a tracker's options."""
+    """`NAME=VALUE` texts as a mapping; `BadParameter` for a name that is none of a tracker's
+    options.
+    """
     pairs = dict(item.partition("=")[::2] for item in items)
     unknown = sorted(set(pairs) - set(BACKEND_OPTIONS))
     if unknown:
-        raise typer.BadParameter(f"unknown option {unknown[0]!r}; there are: {', '.join(BACKEND_OPTIONS)}")
+        raise typer.BadParameter(
+            f"unknown option {unknown[0]!r}; there are: {', '.join(BACKEND_OPTIONS)}"
+        )
     return dict(pairs)
 
 
 def redactor_of(options: Mapping[str, object]) -> Redactor:
-    """What hides the secrets that a command knows: those of its options, command line, environment and logins."""
+    """What hides the secrets that a command knows: those of its options, command line, environment
+    and logins.
+    """
     return Redactor.of(options, os.environ, argv=sys.argv)
 
 
@@ -118,17 +136,27 @@ def print_json(value: object) -> None:
     """Print JSON whose texts cannot move a terminal: what JSON leaves unescaped is escaped too."""
     import orjson
 
-    text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+    text = orjson.dumps(
+        value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+    ).decode()
     typer.echo(_UNESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """End the command with exit code 1 and one readable message, without secrets, instead of a traceback."""
+    """End the command with exit code 1 and one readable message, without secrets, instead of a
+    traceback.
+    """
     try:
         yield
     except (TrackingError, OSError, RecursionError) as error:
         redactor = redactor_of({})
-        text = redactor.text(str(error)) if isinstance(error, BackendError) else redactor.message(str(error))
-        Console(stderr=True).print(Text("error: ", style="bold red") + Text(escape_terminal(text)), soft_wrap=True)
+        text = (
+            redactor.text(str(error))
+            if isinstance(error, BackendError)
+            else redactor.message(str(error))
+        )
+        Console(stderr=True).print(
+            Text("error: ", style="bold red") + Text(escape_terminal(text)), soft_wrap=True
+        )
         raise typer.Exit(1) from None

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, plain, print_json, told_plainly
+from slime_logging.cli.runs import (
+    DirectoryOption,
+    RunArgument,
+    open_run,
+    plain,
+    print_json,
+    told_plainly,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,8 +50,14 @@ def _print(status: RunStatus) -> None:
     console = Console()
     run = status.run
     state = "running" if status.is_running else "not running"
-    console.print(plain(f"Run {run.run_id} ({run.name}), project {run.project}, {state}, start {run.num_starts}"))
-    console.print(plain(f"{status.path}: {status.num_rows:,} rows of {len(status.journals)} processes"))
+    console.print(
+        plain(
+            f"Run {run.run_id} ({run.name}), project {run.project}, {state}, start {run.num_starts}"
+        )
+    )
+    console.print(
+        plain(f"{status.path}: {status.num_rows:,} rows of {len(status.journals)} processes")
+    )
     console.print(_processes(status))
     console.print(_deliveries(status))
     if status.set_aside:
@@ -82,8 +95,22 @@ def _deliveries(status: RunStatus) -> Table:
     from rich.table import Table
 
     table = Table(title="Trackers", title_justify="left")
-    for name in ("tracker", "state", "confirmed", "handed over", "left", "set aside", "updated", "reason"):
-        table.add_column(name, justify="right" if name in ("confirmed", "handed over", "left", "set aside") else "left")
+    for name in (
+        "tracker",
+        "state",
+        "confirmed",
+        "handed over",
+        "left",
+        "set aside",
+        "updated",
+        "reason",
+    ):
+        table.add_column(
+            name,
+            justify=(
+                "right" if name in ("confirmed", "handed over", "left", "set aside") else "left"
+            ),
+        )
     for delivery in status.deliveries:
         table.add_row(
             plain(delivery.destination),
@@ -101,13 +128,22 @@ def _deliveries(status: RunStatus) -> Table:
 def _set_aside(status: RunStatus) -> Table:
     from rich.table import Table
 
-    table = Table(title="Set aside: refused for good, and still in the journals", title_justify="left")
+    table = Table(
+        title="Set aside: refused for good, and still in the journals", title_justify="left"
+    )
     for name in ("tracker", "rows", "why", "first row"):
         table.add_column(name, justify="right" if name == "rows" else "left", overflow="fold")
     for item in status.set_aside[:MAX_REASONS]:
-        table.add_row(plain(item.destination), f"{item.num_rows:,}", plain(item.reason), plain(item.first_row_id))
+        table.add_row(
+            plain(item.destination),
+            f"{item.num_rows:,}",
+            plain(item.reason),
+            plain(item.first_row_id),
+        )
     if len(status.set_aside) > MAX_REASONS:
-        table.caption = f"and {len(status.set_aside) - MAX_REASONS:,} further reasons: --json shows them all"
+        table.caption = (
+            f"and {len(status.set_aside) - MAX_REASONS:,} further reasons: --json shows them all"
+        )
     return table
 
 
@@ -115,7 +151,10 @@ def _advice(status: RunStatus) -> list[str]:
     left = [d.destination for d in status.deliveries if d.num_left or d.state != "closed"]
     if not left or status.is_running:
         return []
-    return [f"Not everything is confirmed by {', '.join(left)}. Deliver it with: slime-logging sync {status.path}"]
+    return [
+        f"Not everything is confirmed by {', '.join(left)}. Deliver it with: slime-logging sync"
+        f" {status.path}"
+    ]
 
 
 def _age(time_s: float) -> str:

@@ -29,21 +29,29 @@ DEFAULT_TIMEOUT_S = 600.0
 
 def sync(
     run: RunArgument,
-    to: Annotated[list[str] | None, typer.Option(help="Tracker(s) to deliver to. Default: those of the job.")] = None,
+    to: Annotated[
+        list[str] | None, typer.Option(help="Tracker(s) to deliver to. Default: those of the job.")
+    ] = None,
     online: Annotated[
-        bool, typer.Option("--online", help="W&B: upload to the server even if the job was offline.")
+        bool,
+        typer.Option("--online", help="W&B: upload to the server even if the job was offline."),
     ] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Ask the tracker what it holds, and send every row that it lacks.")
+        bool,
+        typer.Option(
+            "--repair", help="Ask the tracker what it holds, and send every row that it lacks."
+        ),
     ] = False,
     option: OptionOption = None,
-    timeout: Annotated[float, typer.Option(help="Give up on a tracker after so many seconds.")] = DEFAULT_TIMEOUT_S,
+    timeout: Annotated[
+        float, typer.Option(help="Give up on a tracker after so many seconds.")
+    ] = DEFAULT_TIMEOUT_S,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Deliver what is left of a run, or all of it to another tracker.
 
-    May be repeated and interrupted at will: what a tracker holds already is not sent again. Keys come from the
-    environment (WANDB_API_KEY, ...).
+    May be repeated and interrupted at will: what a tracker holds already is not sent again. Keys
+    come from the environment (WANDB_API_KEY, ...).
 
     Examples:
 
@@ -51,11 +59,16 @@ def sync(
 
         slime-logging sync abc12345 --to mlflow -o mlflow_tracking_uri=http://127.0.0.1:5000
     """
-    overrides: dict[str, object] = {"wandb_mode": "online" if online else None, **parse_options(option or [])}
+    overrides: dict[str, object] = {
+        "wandb_mode": "online" if online else None,
+        **parse_options(option or []),
+    }
     with told_plainly():
         directory = open_run(run, tracking_dir)
         description = directory.read()
-        results = _deliver(directory, description, tuple(to or description.trackers), overrides, repair, timeout)
+        results = _deliver(
+            directory, description, tuple(to or description.trackers), overrides, repair, timeout
+        )
     _report(results)
     if not all(result.is_complete for result in results):
         raise typer.Exit(1)
@@ -79,7 +92,11 @@ def _deliver(
     directory.locks.claim_delivery()
     redactor = redactor_of(facts.options)
     status = run_status(directory)
-    exit_codes = [j.exit_code for j in status.journals if j.opening.is_primary and j.opening.start == run.num_starts]
+    exit_codes = [
+        j.exit_code
+        for j in status.journals
+        if j.opening.is_primary and j.opening.start == run.num_starts
+    ]
     exit_code = exit_codes[-1] if exit_codes and exit_codes[-1] is not None else 1
     deliveries = [
         Delivery(
@@ -117,7 +134,9 @@ def _show_progress(deliveries: list[Delivery], num_rows: int, timeout_s: float) 
         TimeElapsedColumn(),
     ]
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        tasks = {delivery: progress.add_task(delivery.name, total=num_rows) for delivery in deliveries}
+        tasks = {
+            delivery: progress.add_task(delivery.name, total=num_rows) for delivery in deliveries
+        }
         deadline = time.monotonic() + timeout_s
         while any(delivery.is_running for delivery in deliveries) and time.monotonic() < deadline:
             for delivery, task in tasks.items():
@@ -136,4 +155,9 @@ def _report(results: list[DeliveryResult]) -> None:
             aside = f", {r.num_set_aside} set aside for good" if r.num_set_aside else ""
             console.print(plain(f"{r.backend}: complete, {r.num_confirmed:,} rows{aside}"))
         else:
-            console.print(plain(f"{r.backend}: {r.state}, {r.num_left:,} rows left ({r.reason or 'no reason known'})"))
+            console.print(
+                plain(
+                    f"{r.backend}: {r.state}, {r.num_left:,} rows left"
+                    f" ({r.reason or 'no reason known'})"
+                )
+            )

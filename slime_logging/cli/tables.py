@@ -1,7 +1,7 @@
 """Tables for a terminal: what differs between roles, and what is wrong with a role file.
 
-Policy: everything from a file or an argument is printed as plain text, without markup and control characters; nothing
-is cut off without a mark.
+Policy: everything from a file or an argument is printed as plain text, without markup and control
+characters; nothing is cut off without a mark.
 """
 
 from __future__ import annotations
@@ -16,12 +16,21 @@ from slime_logging.roles.targets import as_yaml
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-COLOURS: Mapping[str, str] = {"file": "green", "forced": "magenta", "preset": "magenta", "derived": "cyan", "": "dim"}
+COLOURS: Mapping[str, str] = {
+    "file": "green",
+    "forced": "magenta",
+    "preset": "magenta",
+    "derived": "cyan",
+    "": "dim",
+}
 """Why a role has a value -> its colour."""
 
 
-def differences_table(differences: Sequence[Difference], roles: Sequence[str], title: str) -> RenderableType:
-    """One line a key: the base, each role, and what set a value that the role file did not; unchanged values are dim.
+def differences_table(
+    differences: Sequence[Difference], roles: Sequence[str], title: str
+) -> RenderableType:
+    """One line a key: the base, each role, and what set a value that the role file did not;
+    unchanged values are dim.
 
     Args:
         differences: What differs; roles: The columns, in order; title: Stands above the table.
@@ -39,7 +48,10 @@ def differences_table(differences: Sequence[Difference], roles: Sequence[str], t
         if has_base:
             cells.append(Text(cell(item.key, item.base)))
         cells += [
-            Text(cell(item.key, item.values.get(role, MISSING)), style=COLOURS.get(item.sources.get(role, ""), ""))
+            Text(
+                cell(item.key, item.values.get(role, MISSING)),
+                style=COLOURS.get(item.sources.get(role, ""), ""),
+            )
             for role in roles
         ]
         cells.append(Text(shown(_why(item.sources))))
@@ -48,7 +60,9 @@ def differences_table(differences: Sequence[Difference], roles: Sequence[str], t
 
 
 def _why(sources: Mapping[str, str]) -> str:
-    """What explains values that no role file wrote: one word where all agree, so that 80 columns are enough."""
+    """What explains values that no role file wrote: one word where all agree, so that 80 columns
+    are enough.
+    """
     unwritten = {role: source for role, source in sources.items() if source != "file"}
     if len(set(unwritten.values())) == 1:
         return next(iter(unwritten.values()))

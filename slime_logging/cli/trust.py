@@ -1,8 +1,10 @@
-"""What of a run's own directory is believed when it is delivered or read back: a directory may come from anywhere.
+"""What of a run's own directory is believed when it is delivered or read back: a directory may come
+from anywhere.
 
-Policy: the user's keys and files are the user's. `run.json` may say which tracker a run has and what it is called;
-where to send it, and where on this machine to write, counts only if the user says the same, by option or environment. A
-link in the directory leads nowhere. Reading what lies below the directory needs no trust.
+Policy: the user's keys and files are the user's. `run.json` may say which tracker a run has and
+what it is called; where to send it, and where on this machine to write, counts only if the user
+says the same, by option or environment. A link in the directory leads nowhere. Reading what lies
+below the directory needs no trust.
 """
 
 from __future__ import annotations
@@ -15,10 +17,17 @@ from pathlib import Path
 
 from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.record.run import RunDirectory, RunFile
-from slime_logging.settings.settings import BACKEND_OPTIONS, PLACE_OPTIONS, SECRET_OPTIONS, SHOWN_OPTIONS
+from slime_logging.settings.settings import (
+    BACKEND_OPTIONS,
+    PLACE_OPTIONS,
+    SECRET_OPTIONS,
+    SHOWN_OPTIONS,
+)
 
 MAX_ENTRIES = 200_000
-"""Files of a run's directory that are looked at; a real one has some dozens a process and tracker."""
+"""Files of a run's directory that are looked at; a real one has some dozens a process and
+tracker.
+"""
 
 TENSORBOARD_LINK = "tensorboard"
 _MARK = "<hidden: "
@@ -33,7 +42,8 @@ def trusted_options(
     *,
     is_writing: bool,
 ) -> dict[str, object]:
-    """The options of the run's trackers: the stored ones that are believed, with what the user said above them.
+    """The options of the run's trackers: the stored ones that are believed, with what the user said
+    above them.
 
     Args:
         directory: the run's.
@@ -43,14 +53,23 @@ def trusted_options(
         is_writing: whether they are delivered to: reading W&B's files needs no trust.
 
     Raises:
-        SettingsError: the run names a place that the user did not; the message has the option that says it.
+        SettingsError: the run names a place that the user did not; the message has the option that
+        says it.
     """
     known = {*BACKEND_OPTIONS, *SHOWN_OPTIONS} - SECRET_OPTIONS
-    stored = {name: value for name, value in run.options.items() if name in known and isinstance(value, str)}
+    stored = {
+        name: value
+        for name, value in run.options.items()
+        if name in known and isinstance(value, str)
+    }
     options: dict[str, object] = {**stored, **said}
     for name, variable in PLACE_OPTIONS.items():
         place = stored.get(name)
-        if place is None or name in said or not _is_used(name, options, trackers, is_writing=is_writing):
+        if (
+            place is None
+            or name in said
+            or not _is_used(name, options, trackers, is_writing=is_writing)
+        ):
             continue
         if not _is_same(place, os.environ.get(variable)) and not _is_below(place, directory.path):
             raise SettingsError(_question(name, variable, place))
@@ -61,7 +80,8 @@ def check_links(directory: RunDirectory) -> None:
     """Refuse a directory with links in it.
 
     Raises:
-        RunNotFoundError: it has one, other than TensorBoard's own and those among the W&B client's logs.
+        RunNotFoundError: it has one, other than TensorBoard's own and those among the W&B client's
+        logs.
     """
     own = directory.path / TENSORBOARD_LINK
     num_seen = 0
@@ -70,43 +90,70 @@ def check_links(directory: RunDirectory) -> None:
             num_seen += 1
             path = Path(folder, name)
             if num_seen > MAX_ENTRIES:
-                raise RunNotFoundError(f"{directory.path} has more than {MAX_ENTRIES:,} files: this is no run.")
+                raise RunNotFoundError(
+                    f"{directory.path} has more than {MAX_ENTRIES:,} files: this is no run."
+                )
             if path.is_symlink() and path != own and not _is_a_clients_log(path, directory.path):
                 raise RunNotFoundError(
-                    f"{path} is a link, and no run has one there. Remove it if you know what it is for."
+                    f"{path} is a link, and no run has one there. Remove it if you know what it is"
+                    " for."
                 )
 
 
 def _is_a_clients_log(path: Path, directory: Path) -> bool:
-    """Whether it is in a W&B run's `logs` folder: its client links one there, and nothing reads what is in it."""
+    """Whether it is in a W&B run's `logs` folder: its client links one there, and nothing reads
+    what is in it.
+    """
     parts = path.relative_to(directory).parts
     return len(parts) == 4 and parts[0] == "wandb" and parts[2] == "logs"
 
 
-def check_tensorboard(directory: RunDirectory, options: Mapping[str, object], environ: Mapping[str, str]) -> None:
+def check_tensorboard(
+    directory: RunDirectory, options: Mapping[str, object], environ: Mapping[str, str]
+) -> None:
     """Refuse to write event files where neither the environment nor the flags would put them.
 
     Raises:
-        SettingsError: the run's link, or the names of its project and experiment, lead somewhere else.
+        SettingsError: the run's link, or the names of its project and experiment, lead somewhere
+        else.
     """
     link = directory.path / TENSORBOARD_LINK
-    names = [str(options[name]) for name in ("tb_project_name", "tb_experiment_name") if options.get(name)]
+    names = [
+        str(options[name])
+        for name in ("tb_project_name", "tb_experiment_name")
+        if options.get(name)
+    ]
     if any(not _NAME.fullmatch(name) for name in names):
-        raise SettingsError(f"the run's names for TensorBoard are no plain names: {', '.join(map(repr, names))}.")
-    allowed = [Path(environ["TENSORBOARD_DIR"]).expanduser().absolute()] if environ.get("TENSORBOARD_DIR") else []
-    allowed.append(Path("tensorboard_log").absolute())
-    if link.is_symlink() and not any(_is_below(str(link.resolve()), place.resolve()) for place in allowed):
         raise SettingsError(
-            f"{link} leads to {link.resolve()}. To write there, call this in the job's own working directory or with "
-            "its TENSORBOARD_DIR; or remove the link, and the files go to the run's directory."
+            f"the run's names for TensorBoard are no plain names: {', '.join(map(repr, names))}."
+        )
+    allowed = (
+        [Path(environ["TENSORBOARD_DIR"]).expanduser().absolute()]
+        if environ.get("TENSORBOARD_DIR")
+        else []
+    )
+    allowed.append(Path("tensorboard_log").absolute())
+    if link.is_symlink() and not any(
+        _is_below(str(link.resolve()), place.resolve()) for place in allowed
+    ):
+        raise SettingsError(
+            f"{link} leads to {link.resolve()}. To write there, call this in the job's own working"
+            " directory or with its TENSORBOARD_DIR; or remove the link, and the files go to the"
+            " run's directory."
         )
 
 
-def _is_used(name: str, options: Mapping[str, object], trackers: Collection[str], *, is_writing: bool) -> bool:
+def _is_used(
+    name: str, options: Mapping[str, object], trackers: Collection[str], *, is_writing: bool
+) -> bool:
     tracker = name.partition("_")[0]
     if tracker not in trackers:
         return False
-    return is_writing if name == "wandb_dir" else name != "wandb_host" or options.get("wandb_mode") == "online"
+    return (
+        is_writing
+        if name == "wandb_dir"
+        else name != "wandb_host" or options.get("wandb_mode") == "online"
+    )
 
 
 def _is_same(place: str, said: str | None) -> bool:
@@ -124,11 +171,11 @@ def _question(name: str, variable: str, place: str) -> str:
     flag = f"-o {shlex.quote(f'{name}={place}')}"
     if _MARK in place:
         return (
-            f"the run's {name} is {place!r}: what is hidden in it was not stored. Give the whole of it: "
-            f"-o {name}=..., or set {variable}."
+            f"the run's {name} is {place!r}: what is hidden in it was not stored. Give the whole of"
+            f" it: -o {name}=..., or set {variable}."
         )
     also = f", or set {variable}" if variable else ""
     return (
-        f"the run says {name} = {place!r}. Your data and keys go where you say yourself, not where a run's "
-        f"directory says: if this is the right place, add {flag}{also}."
+        f"the run says {name} = {place!r}. Your data and keys go where you say yourself, not where"
+        f" a run's directory says: if this is the right place, add {flag}{also}."
     )

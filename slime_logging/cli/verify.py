@@ -27,16 +27,20 @@ NUM_SHOWN = 10
 def verify(
     run: RunArgument,
     of: Annotated[
-        list[str] | None, typer.Option("--of", help="Tracker(s) to read back. Default: those of the job.")
+        list[str] | None,
+        typer.Option("--of", help="Tracker(s) to read back. Default: those of the job."),
     ] = None,
-    online: Annotated[bool, typer.Option("--online", help="W&B: ask the server even if the job was offline.")] = False,
+    online: Annotated[
+        bool, typer.Option("--online", help="W&B: ask the server even if the job was offline.")
+    ] = False,
     option: OptionOption = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Read the trackers back and compare them with the journals, row by row and key by key.
 
-    Exit code 0 only if every row and every configuration key is there once and equal. What is missing, doubled or
-    different is printed; `slime-logging sync RUN --repair` sends what is missing.
+    Exit code 0 only if every row and every configuration key is there once and equal. What is
+    missing, doubled or different is printed; `slime-logging sync RUN --repair` sends what is
+    missing.
     """
     from slime_logging.delivery.verify import verify as compare
 

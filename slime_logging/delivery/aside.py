@@ -1,4 +1,6 @@
-"""Rows that a tracker refuses for good, noted with the reason beside its cursor; they stay in the journals."""
+"""Rows that a tracker refuses for good, noted with the reason beside its cursor; they stay in the
+journals.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +49,17 @@ class AsideFile:
         """Note a row; the first one is told."""
         if not self._has_warned:
             self._has_warned = True
-            logger.warning("slime_logging: %s refuses a row for good (%s); it stays in the journal", tracker, reason)
+            logger.warning(
+                "slime_logging: %s refuses a row for good (%s); it stays in the journal",
+                tracker,
+                reason,
+            )
         try:
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            fd = os.open(
+                self._path,
+                os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW,
+                0o600,
+            )
             with os.fdopen(fd, "ab") as file:
                 file.write(orjson.dumps({"row_id": row.row_id, "reason": reason}) + b"\n")
         except OSError:
@@ -57,8 +67,8 @@ class AsideFile:
 
 
 def read_set_aside(directory: RunDirectory) -> list[SetAside]:
-    """What was set aside, and why, most rows first; a row that two deliveries set aside counts once. `MAX_READ_BYTES`
-    are read at most.
+    """What was set aside, and why, most rows first; a row that two deliveries set aside counts
+    once. `MAX_READ_BYTES` are read at most.
     """
     rows: dict[tuple[str, str], dict[str, None]] = {}
     num_bytes = 0
@@ -74,7 +84,9 @@ def read_set_aside(directory: RunDirectory) -> list[SetAside]:
         for row_id, reason in _notes(data):
             rows.setdefault((path.name.partition("@")[0], reason), {})[row_id] = None
     found = [
-        SetAside(destination=destination, reason=reason, num_rows=len(ids), first_row_id=next(iter(ids)))
+        SetAside(
+            destination=destination, reason=reason, num_rows=len(ids), first_row_id=next(iter(ids))
+        )
         for (destination, reason), ids in rows.items()
     ]
     return sorted(found, key=lambda item: -item.num_rows)

@@ -1,10 +1,11 @@
-"""How far a delivery has come: one small file per tracker and delivering process, replaced as a whole.
+"""How far a delivery has come: one small file per tracker and delivering process, replaced as a
+whole.
 
-Policy: `confirmed` is what the tracker certainly holds, `handed` what its client was given. They differ for clients
-with a queue of their own, and after a crash only `confirmed` counts: what lies between is looked up in the tracker
-before it is sent again. A cursor that was not closed says that such a look is needed, until a later one that absorbed
-it was closed. The cursor of a process that delivers its own journals speaks for these alone, and is absorbed only by
-one that takes them over.
+Policy: `confirmed` is what the tracker certainly holds, `handed` what its client was given. They
+differ for clients with a queue of their own, and after a crash only `confirmed` counts: what lies
+between is looked up in the tracker before it is sent again. A cursor that was not closed says that
+such a look is needed, until a later one that absorbed it was closed. The cursor of a process that
+delivers its own journals speaks for these alone, and is absorbed only by one that takes them over.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ MAX_CURSOR_BYTES = 64 * 2**20
 
 @dataclass
 class Place:
-    """Where one journal stands: byte offsets behind the last record, and how many rows before each were taken, and how
-    many set aside.
+    """Where one journal stands: byte offsets behind the last record, and how many rows before each
+    were taken, and how many set aside.
     """
 
     confirmed: int = 0
@@ -38,8 +39,8 @@ class Place:
 class Cursor:
     """The state of one delivery to one destination (see `backends.destination`).
 
-    `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why. `only` names the process
-    whose own journals it delivers, "" where it delivers all of the run.
+    `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why. `only`
+    names the process whose own journals it delivers, "" where it delivers all of the run.
     """
 
     backend: str
@@ -62,9 +63,11 @@ class Cursor:
         """Rows that the tracker refused for good."""
         return sum(place.num_aside for place in list(self.places.values()))
 
-    def hand(self, journal: str, offset: int, num_rows: int, num_aside: int, *, is_confirmed: bool) -> None:
-        """Note that of what lies before `offset`, `num_rows` rows more than before are with the client, and so many
-        more set aside.
+    def hand(
+        self, journal: str, offset: int, num_rows: int, num_aside: int, *, is_confirmed: bool
+    ) -> None:
+        """Note that of what lies before `offset`, `num_rows` rows more than before are with the
+        client, and so many more set aside.
         """
         place = self.place(journal)
         place.handed, place.num_handed, place.num_aside = (
@@ -88,18 +91,24 @@ class Cursor:
     def save(self, directory: RunDirectory) -> None:
         """Replace the cursor's file."""
         self.updated_s = now_s()
-        write_whole(directory.delivery / f"{self.destination}@{self.label}.json", orjson.dumps(self))
+        write_whole(
+            directory.delivery / f"{self.destination}@{self.label}.json", orjson.dumps(self)
+        )
 
 
 def read_cursors(directory: RunDirectory, destination: str | None = None) -> list[Cursor]:
-    """Every cursor of a destination (None: of all) that can be read, in the order of their last change; in all
-    `MAX_CURSOR_BYTES` at most.
+    """Every cursor of a destination (None: of all) that can be read, in the order of their last
+    change; in all `MAX_CURSOR_BYTES` at most.
     """
     cursors = []
     num_bytes = 0
     for path in sorted(directory.delivery.glob("*@*.json")):
         try:
-            if path.is_symlink() or not path.is_file() or num_bytes + path.stat().st_size > MAX_CURSOR_BYTES:
+            if (
+                path.is_symlink()
+                or not path.is_file()
+                or num_bytes + path.stat().st_size > MAX_CURSOR_BYTES
+            ):
                 continue
             data = path.read_bytes()
             num_bytes += len(data)
@@ -114,7 +123,8 @@ def read_cursors(directory: RunDirectory, destination: str | None = None) -> lis
 def next_cursor(
     backend: str, destination: str, label: str, before: Iterable[Cursor], *, only: str = ""
 ) -> tuple[Cursor, bool]:
-    """A cursor that goes on where the earlier ones ended, and whether the tracker must be looked at first.
+    """A cursor that goes on where the earlier ones ended, and whether the tracker must be looked at
+    first.
 
     Args:
         backend: the tracker.
@@ -133,11 +143,21 @@ def next_cursor(
             _adopt_place(cursor, journal, old)
         if not old.only:
             cursor.absorbed.append(old.label)
-    return cursor, any(not old.is_closed and not old.only and old.label not in settled for old in earlier)
+    return cursor, any(
+        not old.is_closed and not old.only and old.label not in settled for old in earlier
+    )
 
 
-def adopt(cursor: Cursor, journal: str, owner: str, before: Iterable[Cursor], *, trusts_places: bool = True) -> bool:
-    """Take over a journal that its process, now gone, delivered itself; whether the tracker must be looked at first.
+def adopt(
+    cursor: Cursor,
+    journal: str,
+    owner: str,
+    before: Iterable[Cursor],
+    *,
+    trusts_places: bool = True,
+) -> bool:
+    """Take over a journal that its process, now gone, delivered itself; whether the tracker must be
+    looked at first.
 
     Args:
         cursor: the one that takes over.
@@ -170,7 +190,11 @@ def _adopt_place(cursor: Cursor, journal: str, old: Cursor) -> None:
 
 
 def _confirm(place: Place) -> None:
-    place.confirmed, place.num_confirmed, place.num_aside_confirmed = place.handed, place.num_handed, place.num_aside
+    place.confirmed, place.num_confirmed, place.num_aside_confirmed = (
+        place.handed,
+        place.num_handed,
+        place.num_aside,
+    )
 
 
 def _at_confirmed(place: Place) -> Place:

@@ -2,15 +2,17 @@
 
 Policy:
 
-- Rows are taken from the journals in batches and handed to the backend; what the backend cannot take now is tried again
-  with a growing pause, what it will never take is set aside with the reason, one row at a time.
-- What a client with a queue of its own was given counts as nothing until a `close` that returned: when such a client
-  breaks, everything since the last confirmation is looked up and, where it is not there, sent again.
-- Nothing raised by a backend leaves the thread. A tracker that is down or slow holds up neither training nor another
-  tracker.
-- After a delivery that ended without closing (a crash), the tracker is asked what it holds before anything is sent
-  again; the same is done after a hand-over of which it is not known how far it came. So no row is lost, and none is
-  doubled where the tracker can be read back.
+- Rows are taken from the journals in batches and handed to the backend; what the backend cannot
+  take now is tried again with a growing pause, what it will never take is set aside with the
+  reason, one row at a time.
+- What a client with a queue of its own was given counts as nothing until a `close` that returned:
+  when such a client breaks, everything since the last confirmation is looked up and, where it is
+  not there, sent again.
+- Nothing raised by a backend leaves the thread. A tracker that is down or slow holds up neither
+  training nor another tracker.
+- After a delivery that ended without closing (a crash), the tracker is asked what it holds before
+  anything is sent again; the same is done after a hand-over of which it is not known how far it
+  came. So no row is lost, and none is doubled where the tracker can be read back.
 """
 
 from __future__ import annotations
@@ -46,23 +48,29 @@ CURSOR_INTERVAL_S = 1.0
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 NUM_REFUSALS_IN_A_ROW = 20
-"""When so many rows in a row are refused and none is taken, it is the tracker that refuses, not the rows."""
+"""When so many rows in a row are refused and none is taken, it is the tracker that refuses, not the
+rows.
+"""
 
 GRACE_S = 5.0
 
 SECOND_CLOSE_S = 15.0
 SHORT_CLOSE_S = 10.0
-"""Of the time that is left, a close leaves so much for a second attempt with a new client, should this one hang; but it
-gets `SHORT_CLOSE_S` where there is as much.
+"""Of the time that is left, a close leaves so much for a second attempt with a new client, should
+this one hang; but it gets `SHORT_CLOSE_S` where there is as much.
 """
 
 NOTHING = "-"
-"""No process's name: a delivery with this `only` has no journal to read, and takes rows from `hand_directly` alone."""
+"""No process's name: a delivery with this `only` has no journal to read, and takes rows from
+`hand_directly` alone.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryResult:
-    """How a delivery ended. `num_left` counts the rows that this process sees and the tracker has not confirmed."""
+    """How a delivery ended. `num_left` counts the rows that this process sees and the tracker has
+    not confirmed.
+    """
 
     backend: str
     state: str
@@ -85,8 +93,8 @@ class Delivery:
         directory: the run's.
         facts: what the backend needs to know of the run.
         writer: which process this is.
-        only: the process whose journals to deliver, by its main journal's name, or `NOTHING`; None delivers all of the
-            run but those that a living process delivers itself.
+        only: the process whose journals to deliver, by its main journal's name, or `NOTHING`; None
+            delivers all of the run but those that a living process delivers itself.
         start: which start of the run this is.
         is_repair: trust no cursor; send whatever the tracker does not hold.
         safe_text: makes a foreign exception's text fit to be written down.
@@ -115,7 +123,9 @@ class Delivery:
         self._backend: Backend = new_backend(backend)
         self._where = destination(backend, facts.options)
         before = [] if only else read_cursors(directory, self._where)
-        self._cursor, self._must_look = next_cursor(backend, self._where, writer.label, before, only=only or "")
+        self._cursor, self._must_look = next_cursor(
+            backend, self._where, writer.label, before, only=only or ""
+        )
         self._settled_at = 0.0
         if self._must_look:
             self._unsettle()
@@ -136,20 +146,27 @@ class Delivery:
         self._deadline = float("inf")
         self._exit_code: int | None = None
         self._saved_at = self._config_at = 0.0
-        self._thread = threading.Thread(target=self._run, name=f"slime-logging-{backend}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"slime-logging-{backend}", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to deliver; returns at once."""
         self._thread.start()
 
     def hand_directly(self, row: Row) -> None:
-        """Deliver a row that no journal could take; it lives in this process's memory until the tracker has it."""
+        """Deliver a row that no journal could take; it lives in this process's memory until the
+        tracker has it.
+        """
         self._direct.add(row)
 
     @property
     def progress(self) -> tuple[int, int]:
         """Rows handed over so far, and bytes of journals that are still to be read."""
-        return sum(place.num_handed for place in list(self._cursor.places.values())), self._feed.num_bytes_left()
+        return (
+            sum(place.num_handed for place in list(self._cursor.places.values())),
+            self._feed.num_bytes_left(),
+        )
 
     @property
     def is_running(self) -> bool:
@@ -157,15 +174,17 @@ class Delivery:
         return self._thread.is_alive()
 
     def stop(self, exit_code: int | None, timeout_s: float) -> None:
-        """Ask the delivery to hand over what is there now and to close the tracker, within `timeout_s`; returns at
-        once.
+        """Ask the delivery to hand over what is there now and to close the tracker, within
+        `timeout_s`; returns at once.
         """
         self._exit_code = exit_code
         self._deadline = time.monotonic() + timeout_s
         self._stop.set()
 
     def wait(self) -> DeliveryResult:
-        """After `stop`: wait for the end, at most a few seconds longer than asked for, and say what became of it."""
+        """After `stop`: wait for the end, at most a few seconds longer than asked for, and say what
+        became of it.
+        """
         if self._thread.ident is not None:
             self._thread.join(max(0.0, self._deadline - time.monotonic()) + GRACE_S)
         return self.result()
@@ -174,7 +193,11 @@ class Delivery:
         """How far the delivery is."""
         cursor = self._cursor
         num_confirmed = sum(place.num_confirmed for place in list(cursor.places.values()))
-        num_left = 0 if cursor.is_closed else max(0, self._num_rows() - num_confirmed - cursor.num_set_aside)
+        num_left = (
+            0
+            if cursor.is_closed
+            else max(0, self._num_rows() - num_confirmed - cursor.num_set_aside)
+        )
         return DeliveryResult(
             backend=self.name,
             state="unfinished" if self._thread.is_alive() else cursor.state,
@@ -185,34 +208,51 @@ class Delivery:
         )
 
     def _num_rows(self) -> int:
-        """Rows of the journals that are this delivery's, counted on the disk now: the thread may hang with its feed."""
+        """Rows of the journals that are this delivery's, counted on the disk now: the thread may
+        hang with its feed.
+        """
         openings = ((path, read_opening(path)) for path in self._directory.journal_paths())
-        return sum(count_rows(path) for path, opening in openings if opening is not None and self._reads_rows(opening))
+        return sum(
+            count_rows(path)
+            for path, opening in openings
+            if opening is not None and self._reads_rows(opening)
+        )
 
     def _reads_rows(self, opening: Opening) -> bool:
         owner = opening.owner or opening.journal
         if self._only is not None:
             return owner == self._only
-        return self.name not in opening.delivers or self._writer.is_sync or not self._directory.locks.is_held(owner)
+        return (
+            self.name not in opening.delivers
+            or self._writer.is_sync
+            or not self._directory.locks.is_held(owner)
+        )
 
     def _begin_journal(self, opening: Opening) -> int:
         if self.name in opening.delivers and self._only is None:
             before = read_cursors(self._directory, self._where)
             owner = opening.owner or opening.journal
-            if adopt(self._cursor, opening.journal, owner, before, trusts_places=not self._is_repair):
+            if adopt(
+                self._cursor, opening.journal, owner, before, trusts_places=not self._is_repair
+            ):
                 self._unsettle()
         return self._cursor.place(opening.journal).confirmed
 
-    # -- the thread ---------------------------------------------------------------------------------------------------
+    # -- the thread
+    # ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             self._deliver()
         except Exception as error:  # a bug of ours must not be silent, and must not reach training
             self._settle("refused", self._safe_text(error))
-            frames = "".join(traceback.format_tb(error.__traceback__))  # the exception's own text may hold a secret
+            frames = "".join(
+                traceback.format_tb(error.__traceback__)
+            )  # the exception's own text may hold a secret
             logger.error(
-                "slime_logging: the delivery to %s stopped; `slime-logging sync` can go on\n%s", self.name, frames
+                "slime_logging: the delivery to %s stopped; `slime-logging sync` can go on\n%s",
+                self.name,
+                frames,
             )
         finally:
             self._release()
@@ -232,7 +272,9 @@ class Delivery:
         self._is_open = True
         self._num_opens += 1
         if self._num_opens > 1:
-            self._feed.has_new_config = True  # the client that is gone may not have brought it there
+            self._feed.has_new_config = (
+                True  # the client that is gone may not have brought it there
+            )
         self._on_open()
         self._settle("delivering", "")
 
@@ -250,7 +292,9 @@ class Delivery:
         self._set_config()
         while self._take():
             self._write_pending()
-            if time.monotonic() - self._config_at >= CURSOR_INTERVAL_S:  # each costs as much as all journals together
+            if (
+                time.monotonic() - self._config_at >= CURSOR_INTERVAL_S
+            ):  # each costs as much as all journals together
                 self._set_config()
             self._save_cursor()
             if is_last and self._feed.is_at_mark() and not self._direct.are_waiting:
@@ -262,23 +306,30 @@ class Delivery:
         self._is_careful = False
 
     def _unsettle(self) -> None:
-        """A client ended badly: look what the tracker holds, once nothing of that client can be on its way any more."""
+        """A client ended badly: look what the tracker holds, once nothing of that client can be on
+        its way any more.
+        """
         self._must_look = True
         self._settled_at = time.monotonic() + self._backend.settle_s(self._facts)
 
     def _wait_until_settled(self) -> None:
         if self._settled_at > self._deadline:
-            raise TryAgain(f"{self.name} is not asked what it holds before its last client's rows can have arrived")
+            raise TryAgain(
+                f"{self.name} is not asked what it holds before its last client's rows can have"
+                " arrived"
+            )
         time.sleep(max(0.0, self._settled_at - time.monotonic()))
 
     def _end(self) -> None:
-        """Hand the rest over and close; a close that is not confirmed is tried again with a new client while there is
-        time.
+        """Hand the rest over and close; a close that is not confirmed is tried again with a new
+        client while there is time.
         """
         self._pass_on(is_last=True)
         left_s = self._deadline - time.monotonic()
         try:
-            self._backend.close(self._exit_code, max(1.0, left_s - SECOND_CLOSE_S, min(left_s, SHORT_CLOSE_S)))
+            self._backend.close(
+                self._exit_code, max(1.0, left_s - SECOND_CLOSE_S, min(left_s, SHORT_CLOSE_S))
+            )
         except TryAgain:
             self._is_open = False
             self._doubt()
@@ -318,7 +369,9 @@ class Delivery:
         self._direct.hand(direct, is_confirmed=self._backend.is_durable)
         for journal, (offset, num_rows) in batch.ends.items():
             aside = num_aside.pop(journal, 0)
-            self._cursor.hand(journal, offset, num_rows - aside, aside, is_confirmed=self._backend.is_durable)
+            self._cursor.hand(
+                journal, offset, num_rows - aside, aside, is_confirmed=self._backend.is_durable
+            )
         self._pending = None
 
     def _write(self, rows: list[Row]) -> dict[str, int]:
@@ -336,8 +389,8 @@ class Delivery:
         return {}
 
     def _doubt(self) -> None:
-        """After a hand-over that broke off: what the tracker holds is not known, and a client with a queue may have
-        lost it.
+        """After a hand-over that broke off: what the tracker holds is not known, and a client with
+        a queue may have lost it.
         """
         self._unsettle()
         if self._backend.is_durable:
@@ -351,7 +404,9 @@ class Delivery:
         self._direct.take_back()
 
     def _write_one_by_one(self, rows: list[Row]) -> dict[str, int]:
-        """Find the rows that the tracker refuses; if it refuses everything, it is the tracker that is at fault."""
+        """Find the rows that the tracker refuses; if it refuses everything, it is the tracker that
+        is at fault.
+        """
         refused: list[tuple[Row, str]] = []
         num_in_a_row = 0
         for row in rows:
@@ -369,7 +424,8 @@ class Delivery:
             num_aside[row.journal] = num_aside.get(row.journal, 0) + 1
         return num_aside
 
-    # -- trying again, and the end ------------------------------------------------------------------------------------
+    # -- trying again, and the end
+    # ------------------------------------------------------------------------------------------
 
     def _keep_trying(self, step: Callable[[], None]) -> bool:
         """Do a step until it works; False when the tracker refuses for good or the time is up."""
@@ -408,11 +464,16 @@ class Delivery:
     def _settle(self, state: str, reason: str) -> None:
         if state == "waiting" and self._cursor.state == "opening":
             logger.warning(
-                "slime_logging: %s cannot be reached now (%s); rows are kept and delivered later", self.name, reason
+                "slime_logging: %s cannot be reached now (%s); rows are kept and delivered later",
+                self.name,
+                reason,
             )
         if state == "refused" and self._cursor.state != "refused":
             logger.error(
-                "slime_logging: %s refuses this run (%s); rows are kept in %s", self.name, reason, self._directory.path
+                "slime_logging: %s refuses this run (%s); rows are kept in %s",
+                self.name,
+                reason,
+                self._directory.path,
             )
         has_changed = state != self._cursor.state
         self._cursor.state, self._cursor.reason = state, reason

@@ -1,4 +1,6 @@
-"""Rows that no journal could take, on their way to one tracker: they live in this process's memory until then."""
+"""Rows that no journal could take, on their way to one tracker: they live in this process's memory
+until then.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ BATCH_ROWS = 1_000
 
 
 class DirectRows:
-    """The rows that wait, and those that a client with a queue of its own was given but has not confirmed.
+    """The rows that wait, and those that a client with a queue of its own was given but has not
+    confirmed.
 
     Rows are added by the process's threads and taken by the delivery's.
     """
@@ -48,7 +51,8 @@ class DirectRows:
         if is_full and not self._has_overflowed:
             self._has_overflowed = True
             logger.error(
-                "slime_logging: %s takes nothing, and memory is bounded: the oldest of %d rows are lost",
+                "slime_logging: %s takes nothing, and memory is bounded: the oldest of %d rows are"
+                " lost",
                 self._tracker,
                 MAX_DIRECT_ROWS,
             )
@@ -62,7 +66,9 @@ class DirectRows:
         """Note that these rows are with the client."""
         with self._lock:
             for row in rows:
-                if self._waiting and self._waiting[0] is row:  # else it went meanwhile, as the oldest of too many
+                if (
+                    self._waiting and self._waiting[0] is row
+                ):  # else it went meanwhile, as the oldest of too many
                     self._waiting.popleft()
             if not is_confirmed:
                 self._handed.extend(rows)

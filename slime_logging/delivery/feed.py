@@ -1,9 +1,10 @@
-"""What a delivery reads: the journals of the run, all of them or one, from its cursor on, new ones included.
+"""What a delivery reads: the journals of the run, all of them or one, from its cursor on, new ones
+included.
 
-Policy: the order within a journal is kept; journals take turns, so that a long one does not hold up the others.
-Configuration records are folded whatever the cursor says, and from all journals that can be seen, also those whose rows
-another process delivers: a tracker is always given the whole configuration, because on some the last writer's view is
-the one that stays.
+Policy: the order within a journal is kept; journals take turns, so that a long one does not hold up
+the others. Configuration records are folded whatever the cursor says, and from all journals that
+can be seen, also those whose rows another process delivers: a tracker is always given the whole
+configuration, because on some the last writer's view is the one that stays.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ BATCH_BYTES = 256 * 1024
 """About how much of one journal is taken at a turn: some 300 rows of 30 floats."""
 
 BATCH_ROWS = 1_000
-"""From how many rows on a batch takes in no further journal, so that memory does not grow with the number of journals.
+"""From how many rows on a batch takes in no further journal, so that memory does not grow with the
+number of journals.
 """
 
 TAKE_OVER_INTERVAL_S = 2.0
@@ -36,8 +38,8 @@ TAKE_OVER_INTERVAL_S = 2.0
 
 @dataclass
 class Batch:
-    """What was read at one turn: rows in order, and the offset behind the last record of each journal with its number
-    of rows.
+    """What was read at one turn: rows in order, and the offset behind the last record of each
+    journal with its number of rows.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -46,7 +48,9 @@ class Batch:
 
 @dataclass
 class _Source:
-    """A journal that is read: its rows too, or its configuration alone. `start` is the offset behind its first line."""
+    """A journal that is read: its rows too, or its configuration alone. `start` is the offset
+    behind its first line.
+    """
 
     reader: JournalReader
     opening: Opening
@@ -56,14 +60,17 @@ class _Source:
 
 
 class Feed:
-    """The journals that one delivery reads. One thread uses it; `num_bytes_left` may be asked from any.
+    """The journals that one delivery reads. One thread uses it; `num_bytes_left` may be asked from
+    any.
 
     Args:
         directory: the run's.
-        reads_rows: whether a journal's rows are to be read, by its opening line; one that is not may become one that
-            is.
-        begin: where to start in a journal whose rows are read, by its opening line; called when it is taken on.
-        has_all_config: False reads the configuration of the others only when they are found and at `mark_end`.
+        reads_rows: whether a journal's rows are to be read, by its opening line; one that is not
+            may become one that is.
+        begin: where to start in a journal whose rows are read, by its opening line; called when it
+        is taken on.
+        has_all_config: False reads the configuration of the others only when they are found and at
+            `mark_end`.
     """
 
     def __init__(
@@ -85,8 +92,8 @@ class Feed:
         self.has_new_config = False
 
     def discover(self, *, is_last: bool = False) -> None:
-        """Take in the journals that came since the last call, and those whose processes no longer deliver for
-        themselves.
+        """Take in the journals that came since the last call, and those whose processes no longer
+        deliver for themselves.
         """
         for path in self._directory.journal_paths():
             if path not in self._sources:
@@ -98,7 +105,9 @@ class Feed:
                     self._take_over(source)
 
     def take(self) -> Batch:
-        """The next records of as many journals as make a batch, in turn; empty when no journal has any now."""
+        """The next records of as many journals as make a batch, in turn; empty when no journal has
+        any now.
+        """
         batch = Batch()
         sources = self._all()
         for source in (*sources[self._turn :], *sources[: self._turn]):
@@ -112,8 +121,8 @@ class Feed:
         return batch
 
     def mark_end(self) -> None:
-        """Remember where the journals end now, so that processes which go on writing do not keep a last pass from
-        ending.
+        """Remember where the journals end now, so that processes which go on writing do not keep a
+        last pass from ending.
         """
         for source in self._all():
             source.mark = source.reader.offset + source.reader.num_bytes_left()
@@ -127,7 +136,9 @@ class Feed:
     def rewind(self, offset_of: Callable[[str], int]) -> None:
         """Go back to an offset in each journal, by name: what lies behind it is taken again."""
         for source in self._all():
-            source.reader.offset = max(source.start, min(source.reader.offset, offset_of(source.opening.journal)))
+            source.reader.offset = max(
+                source.start, min(source.reader.offset, offset_of(source.opening.journal))
+            )
 
     def config(self, roles: tuple[str, ...]) -> RunConfig:
         """The run's configuration as it stands."""

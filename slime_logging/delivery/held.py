@@ -1,8 +1,9 @@
-"""What a tracker holds already, so that nothing is sent twice after a hand-over of which it is not known how far it
-came.
+"""What a tracker holds already, so that nothing is sent twice after a hand-over of which it is not
+known how far it came.
 
-Policy: counted, not only looked up. A tracker without row ids (TensorBoard, MLflow) may hold two rows that look the
-same; each one held answers for one row only, and those that the cursor has confirmed are answered for already.
+Policy: counted, not only looked up. A tracker without row ids (TensorBoard, MLflow) may hold two
+rows that look the same; each one held answers for one row only, and those that the cursor has
+confirmed are answered for already.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Held:
     def __init__(self) -> None:
         self._points: Counter[Point] | None = None
 
-    def look(self, backend: Backend, facts: RunFacts, directory: RunDirectory, cursor: Cursor) -> None:
+    def look(
+        self, backend: Backend, facts: RunFacts, directory: RunDirectory, cursor: Cursor
+    ) -> None:
         """Ask the tracker, where it can be asked. Takes time and memory in proportion to the run.
 
         Raises:

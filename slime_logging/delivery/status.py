@@ -1,7 +1,8 @@
-"""What a run's directory says of its processes and deliveries, for people who look at it: read only.
+"""What a run's directory says of its processes and deliveries, for people who look at it: read
+only.
 
-Policy: a directory is hostile input. Names are taken from file names, sizes are bounded by the readers, damaged lines
-are counted.
+Policy: a directory is hostile input. Names are taken from file names, sizes are bounded by the
+readers, damaged lines are counted.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from slime_logging.values.run import RunConfig
 
 @dataclass(frozen=True, kw_only=True)
 class JournalStatus:
-    """One process of the run. Times are Unix seconds; `exit_code` is None while it has not said that it finished.
+    """One process of the run. Times are Unix seconds; `exit_code` is None while it has not said
+    that it finished.
 
-    `num_torn_bytes` counts bytes behind the last complete line (a write that a crash cut), `num_damaged` complete
-    lines that do not parse, `num_missing` sequence numbers that are not there.
+    `num_torn_bytes` counts bytes behind the last complete line (a write that a crash cut),
+    `num_damaged` complete lines that do not parse, `num_missing` sequence numbers that are not
+    there.
     """
 
     opening: Opening
@@ -73,7 +76,9 @@ class RunStatus:
 def run_status(directory: RunDirectory) -> RunStatus:
     """Read a run's directory; raises `RunNotFoundError` when it is none."""
     run = directory.read()
-    journals = tuple(status for path in directory.journal_paths() if (status := journal_status(path)) is not None)
+    journals = tuple(
+        status for path in directory.journal_paths() if (status := journal_status(path)) is not None
+    )
     num_rows = sum(journal.num_rows for journal in journals)
     return RunStatus(
         run=run,
@@ -86,7 +91,9 @@ def run_status(directory: RunDirectory) -> RunStatus:
 
 
 def journal_status(path: Path) -> JournalStatus | None:
-    """One journal, read from its start to its end; None when it does not begin as a journal does."""
+    """One journal, read from its start to its end; None when it does not begin as a journal
+    does.
+    """
     opening: Opening | None = None
     num_rows, num_records, last_seq, last_s = 0, 0, -1, 0.0
     exit_code: int | None = None
@@ -97,10 +104,14 @@ def journal_status(path: Path) -> JournalStatus | None:
                 opening = Opening.of(record)
             num_records += 1
             num_rows += record.get("kind") == "row"
-            last_s = max(last_s, record["time_s"] if isinstance(record.get("time_s"), (int, float)) else 0.0)
+            last_s = max(
+                last_s, record["time_s"] if isinstance(record.get("time_s"), (int, float)) else 0.0
+            )
             if record.get("kind") == "finish" and isinstance(record.get("exit_code"), int):
                 exit_code = record["exit_code"]
-            last_seq = max(last_seq, record["seq"] if isinstance(record.get("seq"), int) else num_records - 1)
+            last_seq = max(
+                last_seq, record["seq"] if isinstance(record.get("seq"), int) else num_records - 1
+            )
         if opening is None:
             return None
         return JournalStatus(
@@ -128,7 +139,9 @@ def delivery_statuses(directory: RunDirectory, num_rows: int) -> tuple[DeliveryS
     by_destination: dict[str, list[Cursor]] = {}
     for cursor in read_cursors(directory):
         by_destination.setdefault(cursor.destination, []).append(cursor)
-    return tuple(_status(destination, cursors, num_rows) for destination, cursors in by_destination.items())
+    return tuple(
+        _status(destination, cursors, num_rows) for destination, cursors in by_destination.items()
+    )
 
 
 def _status(destination: str, cursors: list[Cursor], num_rows: int) -> DeliveryStatus:
@@ -152,7 +165,9 @@ def _status(destination: str, cursors: list[Cursor], num_rows: int) -> DeliveryS
 
 
 def journal_rows(directory: RunDirectory) -> Iterator[Row]:
-    """Every row of every journal, journal by journal, in order; lines that are damaged are passed over."""
+    """Every row of every journal, journal by journal, in order; lines that are damaged are passed
+    over.
+    """
     for path in directory.journal_paths():
         yield from read_rows(path)
 

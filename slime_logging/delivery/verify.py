@@ -1,4 +1,6 @@
-"""Whether a tracker holds what the journals hold: row by row and key by key, in the tracker's own precision."""
+"""Whether a tracker holds what the journals hold: row by row and key by key, in the tracker's own
+precision.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from slime_logging.values.run import RunFacts
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigDifference:
-    """A configuration key that the tracker does not hold as it should; `held` is None with `is_missing`."""
+    """A configuration key that the tracker does not hold as it should; `held` is None with
+    `is_missing`.
+    """
 
     key: str
     expected: Json
@@ -28,10 +32,11 @@ class ConfigDifference:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What `verify` found. `missing` rows lack at least one point; `doubled` and `unknown` points are there too
-    often, or by no row.
+    """What `verify` found. `missing` rows lack at least one point; `doubled` and `unknown` points
+    are there too often, or by no row.
 
-    `num_points` counts what the tracker should hold (W&B and TensorBoard: one a row, MLflow: one a metric).
+    `num_points` counts what the tracker should hold (W&B and TensorBoard: one a row, MLflow: one a
+    metric).
     """
 
     backend: str
@@ -73,7 +78,9 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
         num_rows=len(rows),
         num_points=sum(expected.values()),
         missing=tuple(
-            row for row, of_row in zip(rows, points, strict=True) if any(point in lacking for point in of_row)
+            row
+            for row, of_row in zip(rows, points, strict=True)
+            if any(point in lacking for point in of_row)
         ),
         doubled=tuple(point for point in extra if point in expected),
         unknown=tuple(point for point in extra if point not in expected),

@@ -1,8 +1,9 @@
 """What megatron-core needs to train on a CPU: four small patches, and gloo in place of NCCL.
 
-Policy: nothing here changes a number that Megatron computes. Each patch only says "cpu" where Megatron says "cuda", and
-each was found by taking it away (megatron-core 0.16.1, torch 2.13): without it the line named beside it fails. The
-patches hold for the whole process, so only the processes of the demo's roles apply them, never a process of the user.
+Policy: nothing here changes a number that Megatron computes. Each patch only says "cpu" where
+Megatron says "cuda", and each was found by taking it away (megatron-core 0.16.1, torch 2.13):
+without it the line named beside it fails. The patches hold for the whole process, so only the
+processes of the demo's roles apply them, never a process of the user.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import torch
 def pin_to_one_thread() -> None:
     """Let torch compute on one thread; call it before any fork.
 
-    A child forked after OpenMP's pool has started waits for threads that it does not have. One thread is also the
-    fastest for matrices of 64 columns, and leaves the other core to the other role.
+    A child forked after OpenMP's pool has started waits for threads that it does not have. One
+    thread is also the fastest for matrices of 64 columns, and leaves the other core to the other
+    role.
     """
     torch.set_num_threads(1)
 
@@ -35,12 +37,14 @@ def patch_megatron() -> None:
     torch.zeros = _on_cpu(torch.zeros)
     # Asserts the type torch.cuda.FloatTensor, and scales by a fused kernel.
     optimizer.clip_grad_by_total_norm_fp32 = _clip_by_total_norm
-    # The default tracker forks the generator of a CUDA device; the inference one is public and does nothing.
+    # The default tracker forks the generator of a CUDA device; the inference one is public and does
+    # nothing.
     random.initialize_rng_tracker(inference_rng_tracker=True)
 
 
 def open_world(rendezvous: Path, rank: int, tensor_parallel_size: int, timeout_s: float) -> None:
-    """Join the gloo world of one role: `tensor_parallel_size` ranks that meet at the file `rendezvous`.
+    """Join the gloo world of one role: `tensor_parallel_size` ranks that meet at the file
+    `rendezvous`.
 
     Raises:
         RuntimeError: the other ranks did not come within `timeout_s` seconds.
@@ -70,7 +74,9 @@ def close_world() -> None:
 
 
 def is_main_rank() -> bool:
-    """Tell whether this rank logs for its role: the first of data and tensor parallel, on the last pipeline stage."""
+    """Tell whether this rank logs for its role: the first of data and tensor parallel, on the last
+    pipeline stage.
+    """
     from megatron.core import parallel_state
 
     return bool(
@@ -89,7 +95,9 @@ def _on_cpu(make: Callable[..., Any]) -> Callable[..., Any]:
     return make_on_cpu
 
 
-def _clip_by_total_norm(parameters: Any, max_norm: float, total_norm: float, use_decoupled_grad: bool = False) -> None:
+def _clip_by_total_norm(
+    parameters: Any, max_norm: float, total_norm: float, use_decoupled_grad: bool = False
+) -> None:
     del use_decoupled_grad
     scale = max_norm / (total_norm + 1e-6)
     every: Iterable[Any] = [parameters] if isinstance(parameters, torch.Tensor) else parameters

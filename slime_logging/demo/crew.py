@@ -1,8 +1,10 @@
-"""The processes of a demo job: started with pickled arguments as Ray would, asked over pipes, watched all the time.
+"""The processes of a demo job: started with pickled arguments as Ray would, asked over pipes,
+watched all the time.
 
-Policy: no process outlives the driver, and none dies unnoticed. A child serves commands until its pipe ends, which
-also happens when the driver is killed; the driver watches every child while it waits for any of them, so a death is an
-error at once and never a job that hangs. Ctrl-C is the driver's alone: children ignore it and end with their pipe.
+Policy: no process outlives the driver, and none dies unnoticed. A child serves commands until its
+pipe ends, which also happens when the driver is killed; the driver watches every child while it
+waits for any of them, so a death is an error at once and never a job that hangs. Ctrl-C is the
+driver's alone: children ignore it and end with their pipe.
 """
 
 from __future__ import annotations
@@ -55,8 +57,11 @@ class Crew:
     """All children of one driver; a context manager that leaves none of them behind."""
 
     def __init__(self, preload: Iterable[str] = ()) -> None:
-        # One server imports torch and Megatron once (3 to 5 s) and forks each child at once. It has no threads to lose.
-        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        # One server imports torch and Megatron once (3 to 5 s) and forks each child at once. It has
+        # no threads to lose.
+        method = (
+            "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        )
         self._context: Any = multiprocessing.get_context(method)
         if method == "forkserver":
             self._context.set_forkserver_preload(list(preload))
@@ -65,9 +70,13 @@ class Crew:
         self._asked: dict[Any, Child] = {}
 
     def start(self, name: str, open_service: Callable[..., Service], *arguments: Any) -> Child:
-        """Start a process that calls `open_service(*arguments)` and serves its commands; does not wait for it."""
+        """Start a process that calls `open_service(*arguments)` and serves its commands; does not
+        wait for it.
+        """
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, open_service, arguments), name=name, daemon=True)
+        process = self._context.Process(
+            target=_serve, args=(theirs, open_service, arguments), name=name, daemon=True
+        )
         process.start()
         theirs.close()
         child = Child(name, process, ours)
@@ -98,7 +107,9 @@ class Crew:
             self._raise_for(sentinels[ready[0]])
 
     def answers(self, questions: Mapping[Child, tuple[Any, ...]]) -> dict[Child, Any]:
-        """Ask several children at the same time and wait for all of them; raises as `next_answer` does."""
+        """Ask several children at the same time and wait for all of them; raises as `next_answer`
+        does.
+        """
         for child, question in questions.items():
             self.ask(child, *question)
         answers: dict[Child, Any] = {}
@@ -127,7 +138,10 @@ class Crew:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for child in self._children:
             child.pipe.close()

@@ -1,9 +1,11 @@
-"""Two roles that never wait for each other: an explorer that gathers experience, and a trainer that learns from it.
+"""Two roles that never wait for each other: an explorer that gathers experience, and a trainer that
+learns from it.
 
-Policy: each has a process, arguments and a step counter of its own, `explorer/*` on `explorer/step` and `trainer/*` on
-`trainer/step`, in one run. Started alone, a role is the primary of a run of its own: the explorer explores with the
-weights it began with, the trainer learns from experience of a policy that chooses at random. The task is a contextual
-bandit: for each context one of 16 actions earns 1.
+Policy: each has a process, arguments and a step counter of its own, `explorer/*` on `explorer/step`
+and `trainer/*` on `trainer/step`, in one run. Started alone, a role is the primary of a run of its
+own: the explorer explores with the weights it began with, the trainer learns from experience of a
+policy that chooses at random. The task is a contextual bandit: for each context one of 16 actions
+earns 1.
 """
 
 from __future__ import annotations
@@ -45,7 +47,13 @@ def role_arguments(base: Namespace, role: str) -> Namespace:
     args = copy(base)
     own = {
         "explorer": {"batch_size": 64, "temperature": 1.0},
-        "trainer": {"batch_size": 256, "lr": 5e-3, "weight_decay": 1e-4, "clip_grad": 1.0, "entropy_coef": 0.01},
+        "trainer": {
+            "batch_size": 256,
+            "lr": 5e-3,
+            "weight_decay": 1e-4,
+            "clip_grad": 1.0,
+            "entropy_coef": 0.01,
+        },
     }
     for name, value in own[role].items():
         setattr(args, name, value)
@@ -69,10 +77,14 @@ class Explorer:
         return {"ready": lambda: True, "explore": self.explore}
 
     def explore(self, version: int, weights: Batch | None) -> Batch:
-        """Take over new weights, if there are any, act once for each context of a batch, and return what happened."""
+        """Take over new weights, if there are any, act once for each context of a batch, and return
+        what happened.
+        """
         args, started_s = self._args, time.perf_counter()
         if weights is not None:
-            self._policy.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()})
+            self._policy.load_state_dict(
+                {name: torch.from_numpy(values) for name, values in weights.items()}
+            )
             self._version = version
         contexts = torch.randn(args.batch_size, args.context_size, generator=self._random)
         with torch.no_grad():
@@ -101,13 +113,17 @@ class Explorer:
 
 
 class Trainer:
-    """Improves the policy on batches of whatever age, by the policy gradient with clipped importance weights."""
+    """Improves the policy on batches of whatever age, by the policy gradient with clipped
+    importance weights.
+    """
 
     def __init__(self, args: Namespace, is_primary: bool) -> None:
         self._args = args
         slime_logging.init_tracking(args, primary=is_primary, role="trainer")
         self._policy = _policy(args)
-        self._optimizer = torch.optim.AdamW(self._policy.parameters(), lr=args.lr, weight_decay=args.weight_decay)
+        self._optimizer = torch.optim.AdamW(
+            self._policy.parameters(), lr=args.lr, weight_decay=args.weight_decay
+        )
         self.loss = 0.0
         self.num_rows = 0
 
@@ -125,7 +141,9 @@ class Trainer:
         every = torch.log_softmax(self._policy(contexts), dim=-1)
         weights = (every.gather(1, actions) - old_log_probs).exp().clamp(max=2.0)
         entropy = -(every.exp() * every).sum(-1).mean()
-        loss = -(weights.squeeze(1) * (rewards - rewards.mean())).mean() - args.entropy_coef * entropy
+        loss = (
+            -(weights.squeeze(1) * (rewards - rewards.mean())).mean() - args.entropy_coef * entropy
+        )
         self._optimizer.zero_grad()
         self.loss = loss.item()
         loss.backward()
@@ -135,7 +153,8 @@ class Trainer:
             "trainer/loss": self.loss,
             "trainer/grad_norm": grad_norm.item(),
             "trainer/entropy": entropy.item(),
-            "trainer/age": self.num_rows - sum(batch["version"] for batch in batches) / len(batches),
+            "trainer/age": self.num_rows
+            - sum(batch["version"] for batch in batches) / len(batches),
         }
         slime_logging.log(args, {**metrics, "trainer/step": self.num_rows}, "trainer/step")
         self.num_rows += 1
@@ -158,7 +177,11 @@ class RandomExperience:
         """Return `size` samples, of version 0."""
         contexts = torch.randn(size, self._args.context_size, generator=self._random)
         actions = torch.randint(NUM_ACTIONS, (size, 1), generator=self._random)
-        found = {"contexts": contexts, "actions": actions, "rewards": (actions[:, 0] == self._best(contexts)).float()}
+        found = {
+            "contexts": contexts,
+            "actions": actions,
+            "rewards": (actions[:, 0] == self._best(contexts)).float(),
+        }
         found["log_probs"] = torch.full((size, 1), 1 / NUM_ACTIONS).log()
         return {name: values.numpy() for name, values in found.items()} | {"version": 0}
 
@@ -174,7 +197,9 @@ class Buffer:
         self._batches.append(batch)
 
     def newest(self, num_samples: int) -> list[Batch]:
-        """Return the newest batches that hold `num_samples` together, or fewer if there are not as many."""
+        """Return the newest batches that hold `num_samples` together, or fewer if there are not as
+        many.
+        """
         chosen: list[Batch] = []
         for batch in reversed(self._batches):
             if sum(len(each["rewards"]) for each in chosen) >= num_samples:
@@ -186,9 +211,13 @@ class Buffer:
 def _policy(args: Namespace) -> Any:
     torch.manual_seed(args.seed)
     hidden = torch.nn.Linear(args.context_size, args.hidden_size)
-    return torch.nn.Sequential(hidden, torch.nn.Tanh(), torch.nn.Linear(args.hidden_size, args.num_actions))
+    return torch.nn.Sequential(
+        hidden, torch.nn.Tanh(), torch.nn.Linear(args.hidden_size, args.num_actions)
+    )
 
 
 def _best_actions(args: Namespace) -> Callable[[Any], Any]:
-    truth = torch.randn(args.context_size, NUM_ACTIONS, generator=torch.Generator().manual_seed(args.seed))
+    truth = torch.randn(
+        args.context_size, NUM_ACTIONS, generator=torch.Generator().manual_seed(args.seed)
+    )
     return lambda contexts: (contexts @ truth).argmax(dim=1)

@@ -1,8 +1,8 @@
 """The driver of the PPO and the GRPO job: the primary of the run, and the loop over rollouts.
 
-Policy: the order is slime's: join as primary, start the rollout process, learn from it how many rollouts there are,
-start the train actors with pickled arguments, then generate, train, and hand the new weights over, again and again.
-The driver itself computes nothing.
+Policy: the order is slime's: join as primary, start the rollout process, learn from it how many
+rollouts there are, start the train actors with pickled arguments, then generate, train, and hand
+the new weights over, again and again. The driver itself computes nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ DEFAULT_ROLLOUTS = 25
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """What a user chooses. `directory` is the tracking directory; `role_file` None means `configs/ppo_roles.yaml`;
-    `arguments` are more arguments of the job, which stand above all others."""
+    """What a user chooses. `directory` is the tracking directory; `role_file` None means
+    `configs/ppo_roles.yaml`; `arguments` are more arguments of the job, which stand above all
+    others.
+    """
 
     algorithm: str = "ppo"
     num_rollouts: int = DEFAULT_ROLLOUTS
@@ -43,8 +45,9 @@ class JobOptions:
 
 @dataclass(kw_only=True)
 class JobResult:
-    """What a job has to tell at its end. `course` is the number to watch, `num_rows` has one a process that logs,
-    `differences` what differs between the roles."""
+    """What a job has to tell at its end. `course` is the number to watch, `num_rows` has one a
+    process that logs, `differences` what differs between the roles.
+    """
 
     args: Namespace
     course_name: str = "reward"
@@ -55,7 +58,9 @@ class JobResult:
 
 
 def job_arguments(options: JobOptions) -> Namespace:
-    """Return the driver's arguments: the full-size namespace with the toy job's values and the user's choices."""
+    """Return the driver's arguments: the full-size namespace with the toy job's values and the
+    user's choices.
+    """
     from slime_logging.demo import toy
     from slime_logging.demo.namespace import grpo_namespace, ppo_namespace
 
@@ -67,8 +72,12 @@ def job_arguments(options: JobOptions) -> Namespace:
     return args
 
 
-def choose_tracking(args: Namespace, trackers: Sequence[str], directory: Path | None, is_online: bool) -> None:
-    """Set the tracking options of any demo in `args`, in place; W&B stays offline unless `is_online`."""
+def choose_tracking(
+    args: Namespace, trackers: Sequence[str], directory: Path | None, is_online: bool
+) -> None:
+    """Set the tracking options of any demo in `args`, in place; W&B stays offline unless
+    `is_online`.
+    """
     args.use_wandb = "wandb" in trackers
     for tracker in trackers:
         setattr(args, f"use_{tracker}", True)
@@ -79,24 +88,38 @@ def choose_tracking(args: Namespace, trackers: Sequence[str], directory: Path | 
 
 
 def role_file(algorithm: str) -> Path:
-    """Return the path of `configs/<algorithm>_roles.yaml`: of the source tree, else as installed with the package."""
+    """Return the path of `configs/<algorithm>_roles.yaml`: of the source tree, else as installed
+    with the package.
+    """
     name = f"{algorithm}_roles.yaml"
     source = Path(__file__).resolve().parents[2] / "configs" / name
-    return source if source.is_file() else Path(str(resources.files("slime_logging.demo"))) / "data" / name
+    return (
+        source
+        if source.is_file()
+        else Path(str(resources.files("slime_logging.demo"))) / "data" / name
+    )
 
 
 def run_job(options: JobOptions, screen: Screen) -> JobResult:
-    """Run the whole job and return what it has to tell; its run is finished then, with the right exit code.
+    """Run the whole job and return what it has to tell; its run is finished then, with the right
+    exit code.
 
     Raises:
         JobFailed: a process of the job died or failed.
     """
     crew = Crew(preload=["slime_logging.demo.preload"])
     started_s = time.monotonic()
-    screen.stage(f"loading torch and megatron-core; trackers: {', '.join(options.trackers) or 'none, journals only'}")
+    screen.stage(
+        "loading torch and megatron-core; trackers:"
+        f" {', '.join(options.trackers) or 'none, journals only'}"
+    )
     args = job_arguments(options)
     result = JobResult(args=args, differences=_differences(args))
-    with tempfile.TemporaryDirectory(prefix="slime-demo-") as scratch, slime_logging.tracked(args), crew:
+    with (
+        tempfile.TemporaryDirectory(prefix="slime-demo-") as scratch,
+        slime_logging.tracked(args),
+        crew,
+    ):
         _Driver(args, crew, screen, result, Path(scratch)).run(options.num_rollouts)
         result.seconds = time.monotonic() - started_s
     return result
@@ -109,7 +132,9 @@ def _differences(args: Namespace) -> Sequence[Difference]:
 
 
 class _Driver:
-    def __init__(self, args: Namespace, crew: Crew, screen: Screen, result: JobResult, scratch: Path) -> None:
+    def __init__(
+        self, args: Namespace, crew: Crew, screen: Screen, result: JobResult, scratch: Path
+    ) -> None:
         self._args = args
         self._crew = crew
         self._screen = screen
@@ -121,9 +146,14 @@ class _Driver:
         from slime_logging.demo.rollout import RolloutManager
 
         args = self._args
-        self._screen.stage(f"run {args.wandb_run_id}: the driver has joined as primary, starting the rollout process")
+        self._screen.stage(
+            f"run {args.wandb_run_id}: the driver has joined as primary, starting the rollout"
+            " process"
+        )
         self._rollout = self._crew.start("rollout", RolloutManager, args, num_rollouts)
-        args.num_rollout = self._crew.answer(self._rollout, "num_rollout_per_epoch") * args.num_epoch
+        args.num_rollout = (
+            self._crew.answer(self._rollout, "num_rollout_per_epoch") * args.num_epoch
+        )
         slime_logging.log_config(args, {"num_rollout": args.num_rollout})
         self._start_groups()
         for rollout_id in range(args.start_rollout_id, args.num_rollout):
@@ -137,7 +167,9 @@ class _Driver:
         args = self._args
         for role in ("actor", "critic") if args.use_critic else ("actor",):
             self._groups[role] = [
-                self._crew.start(f"{role} rank {rank}", Worker, args, role, rank, self._scratch / role)
+                self._crew.start(
+                    f"{role} rank {rank}", Worker, args, role, rank, self._scratch / role
+                )
                 for rank in range(args.world_size)
             ]
         ranks = [child for group in self._groups.values() for child in group]
@@ -155,17 +187,23 @@ class _Driver:
         if rollout_id >= args.num_critic_only_steps:
             learning.append("actor")
         question = ("learn", rollout_id, samples, values)
-        learned = self._crew.answers({child: question for role in learning for child in self._groups[role]})
+        learned = self._crew.answers(
+            {child: question for role in learning for child in self._groups[role]}
+        )
         losses = {role: learned[self._groups[role][0]] for role in learning}
         if "actor" in learning:
             self._hand_over_weights()
         if (rollout_id + 1) % args.eval_interval == 0:
             self._crew.answer(self._rollout, "evaluate", rollout_id)
         took_s = time.perf_counter() - started_s
-        slime_logging.log(args, {"perf/step_time": took_s, "rollout/step": rollout_id}, "rollout/step")
+        slime_logging.log(
+            args, {"perf/step_time": took_s, "rollout/step": rollout_id}, "rollout/step"
+        )
         self._show(rollout_id, float(samples["rewards"].mean()), losses)
 
-    def _show(self, rollout_id: int, reward: float, losses: Mapping[str, Mapping[str, float]]) -> None:
+    def _show(
+        self, rollout_id: int, reward: float, losses: Mapping[str, Mapping[str, float]]
+    ) -> None:
         result = self._result
         result.course.append(reward)
         result.num_rows["driver"] = len(result.course)
@@ -177,7 +215,9 @@ class _Driver:
                 label="rollout",
                 course_name="reward",
                 course=result.course,
-                numbers=tuple((f"{role} loss", metrics["loss"]) for role, metrics in losses.items()),
+                numbers=tuple(
+                    (f"{role} loss", metrics["loss"]) for role, metrics in losses.items()
+                ),
                 num_rows=sum(result.num_rows.values()),
             )
         )
@@ -190,6 +230,9 @@ class _Driver:
         return self._crew.answers(dict.fromkeys(group, question))[group[0]]
 
     def _count_rows(self) -> None:
-        loggers = {"rollout": self._rollout, **{role: group[0] for role, group in self._groups.items()}}
+        loggers = {
+            "rollout": self._rollout,
+            **{role: group[0] for role, group in self._groups.items()},
+        }
         counts = self._crew.answers(dict.fromkeys(loggers.values(), ("num_rows",)))
         self._result.num_rows |= {name: counts[child] for name, child in loggers.items()}

@@ -1,7 +1,8 @@
-"""One rank of one role, learning: Megatron's forward-backward schedule, optimizer and scheduler on a batch of samples.
+"""One rank of one role, learning: Megatron's forward-backward schedule, optimizer and scheduler on
+a batch of samples.
 
-Policy: knows nothing of processes, pipes or tracking. Every rank of a role makes the same calls in the same order; what
-they return is the same on each of them.
+Policy: knows nothing of processes, pipes or tracking. Every rank of a role makes the same calls in
+the same order; what they return is the same on each of them.
 """
 
 from __future__ import annotations
@@ -36,14 +37,18 @@ class Learner:
         return torch.cat(parts)
 
     def learn(self, batch: dict[str, Any]) -> Iterator[Metrics]:
-        """Train one step for each `global_batch_size` samples of the batch, and yield each step's metrics."""
+        """Train one step for each `global_batch_size` samples of the batch, and yield each step's
+        metrics.
+        """
         loss = _critic_loss if self._role == "critic" else _actor_loss
         size = self._args.global_batch_size
         for first in range(0, len(batch["tokens"]), size):
             self._model.zero_grad_buffer()
             self._optimizer.zero_grad()
             part = {name: values[first : first + size] for name, values in batch.items()}
-            losses = self._run(part, lambda output, micro: loss(self._args, output, micro), is_forward_only=False)
+            losses = self._run(
+                part, lambda output, micro: loss(self._args, output, micro), is_forward_only=False
+            )
             metrics = {name: sum(each[name] for each in losses) / len(losses) for name in losses[0]}
             learning_rate = self._optimizer.param_groups[0]["lr"]
             _, grad_norm, _ = self._optimizer.step()
@@ -54,13 +59,17 @@ class Learner:
         """Return the weights as numpy arrays, joined over the role's ranks."""
         return model.whole_weights(self._model)
 
-    def _run(self, batch: dict[str, Any], measure: Callable[..., Any], is_forward_only: bool) -> list[Any]:
+    def _run(
+        self, batch: dict[str, Any], measure: Callable[..., Any], is_forward_only: bool
+    ) -> list[Any]:
         from megatron.core.pipeline_parallel import get_forward_backward_func
 
         size = self._args.micro_batch_size
         num_microbatches = len(batch["tokens"]) // size
 
-        def forward(micro_batches: Iterator[dict[str, Any]], gpt: Any) -> tuple[Any, Callable[..., Any]]:
+        def forward(
+            micro_batches: Iterator[dict[str, Any]], gpt: Any
+        ) -> tuple[Any, Callable[..., Any]]:
             micro = next(micro_batches)
             output = self._respond(gpt, micro["tokens"])
             return output, lambda result, **_: measure(result, micro)

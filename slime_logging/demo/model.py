@@ -1,7 +1,9 @@
-"""The GPT model of one role, its optimizer and its scheduler, all built by megatron-core from the role's arguments.
+"""The GPT model of one role, its optimizer and its scheduler, all built by megatron-core from the
+role's arguments.
 
-Policy: no number of the model or the optimizer stands here. Every field of Megatron's configuration classes that has an
-argument of the same name takes it from the namespace, so what the run shows for a role is what trained.
+Policy: no number of the model or the optimizer stands here. Every field of Megatron's configuration
+classes that has an argument of the same name takes it from the namespace, so what the run shows for
+a role is what trained.
 """
 
 from __future__ import annotations
@@ -14,15 +16,21 @@ import torch
 
 
 class ValueHead(torch.nn.Linear):  # type: ignore[misc]
-    """A linear layer of width 1 in the place of GPTModel's output layer: a value for each token instead of logits."""
+    """A linear layer of width 1 in the place of GPTModel's output layer: a value for each token
+    instead of logits.
+    """
 
     def __init__(self, hidden_size: int) -> None:
         super().__init__(hidden_size, 1, bias=True)
         torch.nn.init.zeros_(self.weight)
         torch.nn.init.zeros_(self.bias)
 
-    def forward(self, hidden: Any, weight: Any = None, runtime_gather_output: Any = None) -> tuple[Any, None]:
-        """Return the values and no bias, as GPTModel expects of its output layer, which it gives more arguments."""
+    def forward(
+        self, hidden: Any, weight: Any = None, runtime_gather_output: Any = None
+    ) -> tuple[Any, None]:
+        """Return the values and no bias, as GPTModel expects of its output layer, which it gives
+        more arguments.
+        """
         del weight, runtime_gather_output
         return super().forward(hidden), None
 
@@ -60,13 +68,17 @@ def build_model(args: Namespace, role: str) -> Any:
 
 
 def build_optimizer(args: Namespace, model: Any) -> tuple[Any, Any]:
-    """Build Megatron's optimizer and its scheduler of learning rate and weight decay, and tie them to the model."""
+    """Build Megatron's optimizer and its scheduler of learning rate and weight decay, and tie them
+    to the model.
+    """
     from megatron.core.distributed import finalize_model_grads
     from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
     from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
     from megatron.core.utils import get_model_config
 
-    optimizer = get_megatron_optimizer(OptimizerConfig(**_fields_named_in(OptimizerConfig, args)), [model])
+    optimizer = get_megatron_optimizer(
+        OptimizerConfig(**_fields_named_in(OptimizerConfig, args)), [model]
+    )
     config = get_model_config(model)
     config.grad_scale_func = optimizer.scale_loss
     config.finalize_model_grads_func = finalize_model_grads
@@ -91,7 +103,9 @@ def build_optimizer(args: Namespace, model: Any) -> tuple[Any, Any]:
 
 
 def whole_weights(model: Any) -> dict[str, Any]:
-    """Return the model's weights as numpy arrays, joined over the tensor parallel ranks; every rank must call it."""
+    """Return the model's weights as numpy arrays, joined over the tensor parallel ranks; every rank
+    must call it.
+    """
     from megatron.core import parallel_state
 
     size = parallel_state.get_tensor_model_parallel_world_size()

@@ -1,8 +1,10 @@
-"""The full-size argument namespace of a validated slime PPO job, 873 names, rebuilt with the types it had.
+"""The full-size argument namespace of a validated slime PPO job, 873 names, rebuilt with the types
+it had.
 
-Policy: every call gives a namespace of its own, whose lists and mappings nobody else holds. The names and values
-were read by running the argument parsers of slime (624b824) and of Megatron-LM (1dcf0daf, with slime's patch), and its
-validation, for a PPO job of two ranks; `data/ppo_namespace.json` holds them, those JSON has no type for by name.
+Policy: every call gives a namespace of its own, whose lists and mappings nobody else holds. The
+names and values were read by running the argument parsers of slime (624b824) and of Megatron-LM
+(1dcf0daf, with slime's patch), and its validation, for a PPO job of two ranks;
+`data/ppo_namespace.json` holds them, those JSON has no type for by name.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class _AttnBackend(enum.Enum):
 def ppo_namespace() -> Namespace:
     """Return the 873 arguments of the PPO job, as slime's driver holds them after validation.
 
-    `attention_backend` is Megatron's own enum where megatron-core is installed, else one of the same names.
+    `attention_backend` is Megatron's own enum where megatron-core is installed, else one of the
+    same names.
 
     Raises:
         ImportError: torch is not installed (five of the values are a `torch.dtype`).
@@ -37,7 +40,9 @@ def ppo_namespace() -> Namespace:
     import torch
 
     attn_backend = _attention_backends()
-    stored = json.loads(resources.files("slime_logging.demo").joinpath("data/ppo_namespace.json").read_text("utf-8"))
+    stored = json.loads(
+        resources.files("slime_logging.demo").joinpath("data/ppo_namespace.json").read_text("utf-8")
+    )
     values: dict[str, Any] = dict(stored["values"])
     values.update((name, getattr(torch, dtype)) for name, dtype in stored["torch.dtype"].items())
     values.update((name, attn_backend[member]) for name, member in stored["AttnBackend"].items())
@@ -46,7 +51,8 @@ def ppo_namespace() -> Namespace:
 
 
 def grpo_namespace() -> Namespace:
-    """Return the same job's arguments with GRPO as its advantage estimator: no critic, hence nothing of one.
+    """Return the same job's arguments with GRPO as its advantage estimator: no critic, hence
+    nothing of one.
 
     The names stay the same, since they are the parser's; the critic's counts are 0.
     """

@@ -1,7 +1,8 @@
-"""The driver of the explorer-trainer job: one run for both roles, or a run of its own for one that is started alone.
+"""The driver of the explorer-trainer job: one run for both roles, or a run of its own for one that
+is started alone.
 
-Policy: neither role waits for the other. The driver keeps the buffer between them, and asks each for its next step as
-soon as the last one is done.
+Policy: neither role waits for the other. The driver keeps the buffer between them, and asks each
+for its next step as soon as the last one is done.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ DEFAULT_STEPS = 400
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions:
-    """What a user chooses. `only` is the role to start alone; `num_steps` counts the trainer's steps
-    (the explorer goes on as long), or those of the role alone."""
+    """What a user chooses. `only` is the role to start alone; `num_steps` counts the trainer's
+    steps (the explorer goes on as long), or those of the role alone.
+    """
 
     only: str | None = None
     num_steps: int = DEFAULT_STEPS
@@ -66,7 +68,11 @@ def _run_alone(base: Namespace, options: PairOptions, screen: Screen) -> JobResu
 
     role = str(options.only)
     args = roles.role_arguments(base, role)
-    service = roles.Explorer(args, is_primary=True) if role == "explorer" else roles.Trainer(args, is_primary=True)
+    service = (
+        roles.Explorer(args, is_primary=True)
+        if role == "explorer"
+        else roles.Trainer(args, is_primary=True)
+    )
     result = JobResult(args=args, course_name="reward" if role == "explorer" else "loss")
     exit_code = 1
     screen.stage(f"run {args.wandb_run_id}: the {role} alone, as primary")
@@ -103,21 +109,34 @@ class _Pair:
         from slime_logging.demo import explorer_trainer as roles
 
         self.buffer = roles.Buffer(self.base)
-        services: dict[str, Callable[..., Service]] = {"explorer": roles.Explorer, "trainer": roles.Trainer}
+        services: dict[str, Callable[..., Service]] = {
+            "explorer": roles.Explorer,
+            "trainer": roles.Trainer,
+        }
         started = {role: roles.role_arguments(self.base, role) for role in roles.ROLES}
         self.batch_size = started["trainer"].batch_size
-        self.children = {role: self.crew.start(role, services[role], args, False) for role, args in started.items()}
+        self.children = {
+            role: self.crew.start(role, services[role], args, False)
+            for role, args in started.items()
+        }
         self.screen.stage(
-            f"run {self.base.wandb_run_id}: starting {', '.join(child.title for child in self.children.values())}"
+            f"run {self.base.wandb_run_id}: starting"
+            f" {', '.join(child.title for child in self.children.values())}"
         )
         self.crew.answers(dict.fromkeys(self.children.values(), ("ready",)))
         busy: set[Child] = set()
         while self.num_steps["trainer"] < num_steps:
-            busy |= {child for role, child in self.children.items() if child not in busy and self._ask(role)}
+            busy |= {
+                child
+                for role, child in self.children.items()
+                if child not in busy and self._ask(role)
+            }
             child, answer = self.crew.next_answer()
             busy.discard(child)
             self._take(child, answer)
-            self.screen.show(_progress(self.result, self.num_steps["trainer"], num_steps, self.num_steps))
+            self.screen.show(
+                _progress(self.result, self.num_steps["trainer"], num_steps, self.num_steps)
+            )
         for _ in busy:
             self._take(*self.crew.next_answer())
         self.crew.end()

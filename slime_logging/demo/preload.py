@@ -1,7 +1,8 @@
-"""What the server that forks the job's processes imports once, so that none of them has to: torch and megatron-core.
+"""What the server that forks the job's processes imports once, so that none of them has to: torch
+and megatron-core.
 
-Policy: importing this pins torch to one thread, because a fork follows, and quiets what Megatron says at import about
-GPU libraries that a CPU has no use for.
+Policy: importing this pins torch to one thread, because a fork follows, and quiets what Megatron
+says at import about GPU libraries that a CPU has no use for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from slime_logging.demo import cpu
 
 cpu.pin_to_one_thread()
 logging.getLogger("megatron").setLevel(logging.ERROR)
-# Megatron and the torch it was written for warn about GPU libraries, environment variables and renamed functions.
+# Megatron and the torch it was written for warn about GPU libraries, environment variables and
+# renamed functions.
 warnings.filterwarnings("ignore", module=r"megatron\.|torch\.distributed")
 
 import megatron.core.distributed  # noqa: E402

@@ -1,6 +1,8 @@
-"""What a demo shows at its end: the reward's course, what differs between the roles, the rows, and where to look.
+"""What a demo shows at its end: the reward's course, what differs between the roles, the rows, and
+where to look.
 
-Policy: pure: a result becomes something to print. Each command is one that a person can paste as it stands.
+Policy: pure: a result becomes something to print. Each command is one that a person can paste as it
+stands.
 """
 
 from __future__ import annotations
@@ -33,22 +35,34 @@ def show_report(result: JobResult, console: Console) -> None:
         console.print(Padding(chart(result.course), (1, 0, 0, 2), expand=False))
     if result.differences:
         console.print()
-        console.print(differences_table(result.differences, ("actor", "critic"), "actor vs critic: what differs"))
+        console.print(
+            differences_table(
+                result.differences, ("actor", "critic"), "actor vs critic: what differs"
+            )
+        )
     console.print(_heading("rows logged"), _rows(result), _heading("where to look"))
     for tracker, place, command in where_to_look(result.args):
         # Soft wrapping keeps each on one line, so that it can be pasted.
-        console.print(Text(f"  {tracker:<12}", style="bold").append(str(place), style="not bold dim"), soft_wrap=True)
+        console.print(
+            Text(f"  {tracker:<12}", style="bold").append(str(place), style="not bold dim"),
+            soft_wrap=True,
+        )
         console.print(Text(f"  {'':<12}{command}", style="cyan"), soft_wrap=True)
 
 
 def chart(values: Sequence[float]) -> Text:
-    """Draw the course of the values from 0 up, `CHART_HEIGHT` lines high, with its ends beside it."""
+    """Draw the course of the values from 0 up, `CHART_HEIGHT` lines high, with its ends beside
+    it.
+    """
     top = max(1.0, *values) if max(values) > 0.5 else max(values) or 1.0
     wide = max(1, min(3, CHART_WIDTH // len(values)))
     columns = _thinned(values, CHART_WIDTH // wide)
     lines = []
     for line in reversed(range(CHART_HEIGHT)):
-        cells = [EIGHTHS[round(8 * min(1.0, max(0.0, value / top * CHART_HEIGHT - line)))] for value in columns]
+        cells = [
+            EIGHTHS[round(8 * min(1.0, max(0.0, value / top * CHART_HEIGHT - line)))]
+            for value in columns
+        ]
         label = f"{top:.2f}" if line == CHART_HEIGHT - 1 else "0.00" if line == 0 else ""
         bars = "".join(cell * wide for cell in cells)
         lines.append(Text().append(f"{label:>5} ", style="dim").append(bars, style="green"))
@@ -56,8 +70,8 @@ def chart(values: Sequence[float]) -> Text:
 
 
 def where_to_look(args: Namespace) -> list[tuple[str, Path, str]]:
-    """Return for the journals, the page that can be made of them, and each tracker that is on: its name, its data's
-    place, and the command that shows them.
+    """Return for the journals, the page that can be made of them, and each tracker that is on: its
+    name, its data's place, and the command that shows them.
     """
     run_dir = _short(Path(args.tracking_run_dir))
     places = [
@@ -67,7 +81,9 @@ def where_to_look(args: Namespace) -> list[tuple[str, Path, str]]:
     for tracker, (folder, command) in SHOW.items():
         if getattr(args, f"use_{tracker}", False):
             place = _wandb_run(run_dir) if tracker == "wandb" else run_dir / folder
-            filled = command.format(place=_quoted(place), project=shlex.quote(args.wandb_project), bin=_bin())
+            filled = command.format(
+                place=_quoted(place), project=shlex.quote(args.wandb_project), bin=_bin()
+            )
             places.append((tracker, place, filled))
     return places
 
@@ -92,7 +108,8 @@ def _headline(result: JobResult) -> Text:
         text.append(f"→ {result.course[-1]:.3f}", style="green")
     total = sum(result.num_rows.values())
     return text.append(
-        f"   {total} rows from {len(result.num_rows)} processes in {result.seconds:.1f} s", style="not bold"
+        f"   {total} rows from {len(result.num_rows)} processes in {result.seconds:.1f} s",
+        style="not bold",
     )
 
 
@@ -103,7 +120,11 @@ def _heading(title: str) -> Text:
 def _rows(result: JobResult) -> Table:
     table = Table.grid(padding=(0, 2))
     for process, count in result.num_rows.items():
-        table.add_row(f"  {process}", Text(str(count), justify="right"), Text(AXES.get(process, ""), style="dim"))
+        table.add_row(
+            f"  {process}",
+            Text(str(count), justify="right"),
+            Text(AXES.get(process, ""), style="dim"),
+        )
     return table
 
 
@@ -129,7 +150,9 @@ def _short(path: Path) -> Path:
 
 
 def _bin() -> str:
-    """What to write before a command: nothing where the shell finds it, else the environment's directory."""
+    """What to write before a command: nothing where the shell finds it, else the environment's
+    directory.
+    """
     is_found = sys.prefix == sys.base_prefix or "VIRTUAL_ENV" in os.environ
     return "" if is_found else f"{_quoted(_short(Path(sys.executable).absolute().parent))}/"
 

@@ -1,7 +1,7 @@
 """The rollout process: the prompts, the engine that answers them, and the reward.
 
-Policy: joins the run as a secondary without a role, as slime's rollout manager does, and logs `rollout/*`, `perf/*` and
-`eval/*`. It knows how many rollouts the data give; the driver does not.
+Policy: joins the run as a secondary without a role, as slime's rollout manager does, and logs
+`rollout/*`, `perf/*` and `eval/*`. It knows how many rollouts the data give; the driver does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from slime_logging.demo.engine import Engine
 
 
 class Prompts:
-    """Random prompts, the same for the same seed: `rollouts` batches for training, and one batch for evaluation."""
+    """Random prompts, the same for the same seed: `rollouts` batches for training, and one batch
+    for evaluation.
+    """
 
     def __init__(self, args: Namespace, num_rollouts: int) -> None:
         generator = torch.Generator().manual_seed(args.rollout_seed)
@@ -36,7 +38,9 @@ class Prompts:
 
 
 class RolloutManager:
-    """Serves the driver's commands: tells the number of rollouts, takes weights, generates, evaluates."""
+    """Serves the driver's commands: tells the number of rollouts, takes weights, generates,
+    evaluates.
+    """
 
     def __init__(self, args: Namespace, num_rollouts: int) -> None:
         self._args = args
@@ -64,8 +68,12 @@ class RolloutManager:
     def _generate(self, rollout_id: int) -> dict[str, Any]:
         args = self._args
         started_s = time.perf_counter()
-        prompts = self._prompts.batch(rollout_id).repeat_interleave(args.n_samples_per_prompt, dim=0)
-        tokens, log_probs = self._engine.write(prompts, args.rollout_max_response_len, args.rollout_temperature)
+        prompts = self._prompts.batch(rollout_id).repeat_interleave(
+            args.n_samples_per_prompt, dim=0
+        )
+        tokens, log_probs = self._engine.write(
+            prompts, args.rollout_max_response_len, args.rollout_temperature
+        )
         rewards = ppo.reward(tokens[:, prompts.shape[1] :])
         took_s = time.perf_counter() - started_s
         groups = rewards.view(-1, args.n_samples_per_prompt)
@@ -87,9 +95,15 @@ class RolloutManager:
 
     def _evaluate(self, rollout_id: int) -> float:
         args, prompts = self._args, self._prompts.held_out
-        tokens, log_probs = self._engine.write(prompts, args.eval_max_response_len, args.eval_temperature)
+        tokens, log_probs = self._engine.write(
+            prompts, args.eval_max_response_len, args.eval_temperature
+        )
         result = float(ppo.reward(tokens[:, prompts.shape[1] :]).mean())
-        self._log("eval/step", rollout_id, {"eval/toy": result, "eval/toy/log_probs": log_probs.mean().item()})
+        self._log(
+            "eval/step",
+            rollout_id,
+            {"eval/toy": result, "eval/toy/log_probs": log_probs.mean().item()},
+        )
         return result
 
     def _log(self, step_key: str, step: int, metrics: Mapping[str, float]) -> None:

@@ -1,6 +1,7 @@
 """What a demo shows while it runs: a live line on a terminal, a plain line now and then elsewhere.
 
-Policy: shows only what the job itself has measured, and never slows it: at most four updates a second.
+Policy: shows only what the job itself has measured, and never slows it: at most four updates a
+second.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ LINES = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a job is. `course` is the number to watch, so far; `numbers` are shown beside it, by name."""
+    """How far a job is. `course` is the number to watch, so far; `numbers` are shown beside it, by
+    name.
+    """
 
     done: int
     total: int
@@ -34,7 +37,9 @@ class Progress:
 
 
 class Screen:
-    """Shows stages and progress on a console; a context manager that leaves the last line standing."""
+    """Shows stages and progress on a console; a context manager that leaves the last line
+    standing.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -53,7 +58,9 @@ class Screen:
     def stage(self, text: str) -> None:
         """Say what begins now."""
         self.console.print(
-            f"[dim]{time.monotonic() - self._started_s:5.1f} s[/]  {text}", highlight=False, soft_wrap=True
+            f"[dim]{time.monotonic() - self._started_s:5.1f} s[/]  {text}",
+            highlight=False,
+            soft_wrap=True,
         )
 
     def show(self, progress: Progress) -> None:
@@ -80,11 +87,16 @@ class Screen:
         grid.add_row(
             Text(f"{progress.label} {progress.done}/{progress.total}", style="bold"),
             bar,
-            Text(f"{progress.course_name} {progress.course[-1]:.3f}" if progress.course else "", style="bold green"),
+            Text(
+                f"{progress.course_name} {progress.course[-1]:.3f}" if progress.course else "",
+                style="bold green",
+            ),
             Text(sparkline(progress.course), style="green"),
         )
         numbers = "  ".join(f"{name} {value:.4g}" for name, value in progress.numbers)
-        rows = f"{progress.num_rows} rows, {rate:.0f} rows/s" if rate else f"{progress.num_rows} rows"
+        rows = (
+            f"{progress.num_rows} rows, {rate:.0f} rows/s" if rate else f"{progress.num_rows} rows"
+        )
         grid_below = Table.grid()
         grid_below.add_row(grid)
         grid_below.add_row(Text(f"{numbers}  {rows}", style="dim"))
@@ -92,7 +104,9 @@ class Screen:
 
 
 def sparkline(values: Sequence[float], width: int = 30) -> str:
-    """The course of the values as a line of bars, the lowest bar at the smallest; at most `width` characters."""
+    """The course of the values as a line of bars, the lowest bar at the smallest; at most `width`
+    characters.
+    """
     if not values:
         return ""
     if len(values) > width:

@@ -1,7 +1,9 @@
-"""What the toy job sets in the full-size namespace, so that every value it shows is the one that it uses.
+"""What the toy job sets in the full-size namespace, so that every value it shows is the one that it
+uses.
 
-Policy: set before `init_tracking`, in the driver, once. What is not known there (the number of rollouts, the size of
-the vocabulary) stays None, and is told by `log_config` when the process that knows it does.
+Policy: set before `init_tracking`, in the driver, once. What is not known there (the number of
+rollouts, the size of the vocabulary) stays None, and is told by `log_config` when the process that
+knows it does.
 """
 
 from __future__ import annotations
@@ -110,6 +112,8 @@ def apply_toy_settings(args: Namespace, tensor_parallel_size: int, seed: int) ->
 
 
 def padded(vocab_size: int, args: Namespace) -> int:
-    """Return the vocabulary size rounded up to what the tensor parallel ranks can share, by Megatron's rule."""
+    """Return the vocabulary size rounded up to what the tensor parallel ranks can share, by
+    Megatron's rule.
+    """
     multiple: int = args.make_vocab_size_divisible_by * args.tensor_model_parallel_size
     return -(-vocab_size // multiple) * multiple

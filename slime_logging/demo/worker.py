@@ -1,8 +1,8 @@
 """The process of one rank of the actor or the critic.
 
-Policy: resolves its own arguments from the role file, as slime's train actors do, trains with exactly those, and lets
-only the main rank of the role join the run and log. What it logs has slime's names: `train/<key>` for the actor,
-`train/critic-<key>` for the critic.
+Policy: resolves its own arguments from the role file, as slime's train actors do, trains with
+exactly those, and lets only the main rank of the role join the run and log. What it logs has
+slime's names: `train/<key>` for the actor, `train/critic-<key>` for the critic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Worker:
     def __init__(self, base_args: Namespace, role: str, rank: int, rendezvous: Path) -> None:
         self._role = role
         with _quiet():
-            self._args = slime_logging.parse_megatron_role_args(base_args, base_args.megatron_config_path, role)
+            self._args = slime_logging.parse_megatron_role_args(
+                base_args, base_args.megatron_config_path, role
+            )
         self._args.rank = self._args.local_rank = rank
         cpu.patch_megatron()
         cpu.open_world(rendezvous, rank, self._args.tensor_model_parallel_size, WORLD_TIMEOUT_S)
@@ -59,7 +61,8 @@ class Worker:
             cpu.close_world()
 
     def _learn_sizes(self) -> None:
-        # As in slime, only here are these known: from the tokenizer, and from the number of rollouts.
+        # As in slime, only here are these known: from the tokenizer, and from the number of
+        # rollouts.
         args = self._args
         args.vocab_size = toy.VOCAB_SIZE
         args.padded_vocab_size = toy.padded(toy.VOCAB_SIZE, args)
@@ -67,7 +70,9 @@ class Worker:
         args.start_rollout_id = 0
         if self._is_main:
             names = ("vocab_size", "padded_vocab_size", "train_iters", "start_rollout_id")
-            slime_logging.log_config(args, {name: getattr(args, name) for name in names}, role=self._role)
+            slime_logging.log_config(
+                args, {name: getattr(args, name) for name in names}, role=self._role
+            )
 
     def _weights(self) -> dict[str, Any] | None:
         weights = self._learner.whole_weights()
@@ -80,7 +85,9 @@ class Worker:
     def _learn_critic(self, rollout_id: int, samples: dict[str, Any], values: Any) -> Metrics:
         tokens, old_values = torch.from_numpy(samples["tokens"]), torch.from_numpy(values)
         rewards = torch.from_numpy(samples["rewards"])
-        _, returns = ppo.generalized_advantages(rewards, old_values, self._args.gamma, self._args.lambd)
+        _, returns = ppo.generalized_advantages(
+            rewards, old_values, self._args.gamma, self._args.lambd
+        )
         return self._learn(rollout_id, {"tokens": tokens, "values": old_values, "returns": returns})
 
     def _learn_actor(self, rollout_id: int, samples: dict[str, Any], values: Any | None) -> Metrics:
@@ -97,18 +104,28 @@ class Worker:
             )
         else:
             old_values = torch.from_numpy(values)
-            advantages, returns = ppo.generalized_advantages(rewards, old_values, args.gamma, args.lambd)
+            advantages, returns = ppo.generalized_advantages(
+                rewards, old_values, args.gamma, args.lambd
+            )
             seen |= {"values": old_values, "returns": returns}
         seen["advantages"] = advantages
         log_probs_s = time.perf_counter() - started_s
-        self._log("rollout/step", rollout_id, {f"rollout/{name}": each.mean().item() for name, each in seen.items()})
+        self._log(
+            "rollout/step",
+            rollout_id,
+            {f"rollout/{name}": each.mean().item() for name, each in seen.items()},
+        )
         if args.normalize_advantages:
             advantages = ppo.whiten(advantages)
         batch = {"tokens": tokens, "log_probs": log_probs, "rollout_log_probs": rollout_log_probs}
         metrics = self._learn(rollout_id, {**batch, "advantages": advantages})
         train_s = time.perf_counter() - started_s
         speed = {"perf/log_probs_time": log_probs_s, "perf/train_time": train_s}
-        self._log("rollout/step", rollout_id, {**speed, "perf/train_tokens_per_s": tokens.numel() / train_s})
+        self._log(
+            "rollout/step",
+            rollout_id,
+            {**speed, "perf/train_tokens_per_s": tokens.numel() / train_s},
+        )
         return metrics
 
     def _learn(self, rollout_id: int, batch: dict[str, Any]) -> Metrics:
@@ -127,7 +144,9 @@ class Worker:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out what there is to say of the role file: the driver has said it, and each rank would say it again."""
+    """Leave out what there is to say of the role file: the driver has said it, and each rank would
+    say it again.
+    """
     logger = logging.getLogger("slime_logging")
     level = logger.level
     logger.setLevel(logging.ERROR)

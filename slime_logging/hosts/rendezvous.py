@@ -1,9 +1,9 @@
-"""How the processes of a job find the run that its primary made: by the arguments, the environment, a torch store, or
-Ray.
+"""How the processes of a job find the run that its primary made: by the arguments, the environment,
+a torch store, or Ray.
 
-Policy: the arguments that slime pickles into its actors carry the run's id and directory; nothing else is needed
-there. For frameworks that pass no arguments on, the same two texts travel as one token. Nothing here changes the
-process's environment.
+Policy: the arguments that slime pickles into its actors carry the run's id and directory; nothing
+else is needed there. For frameworks that pass no arguments on, the same two texts travel as one
+token. Nothing here changes the process's environment.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ ENV_TOKEN = "SLIME_LOGGING_RUN"  # noqa: S105 - names a variable, and the value 
 STORE_KEY = "slime_logging/run"
 
 APPEAR_S = 2.0
-"""How long a published directory may take to show on a network file system (attribute caches live about as long)."""
+"""How long a published directory may take to show on a network file system (attribute caches live
+about as long).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunAddress:
-    """Where a run is: its id, and the directory as the primary sees it (None when only the id is known)."""
+    """Where a run is: its id, and the directory as the primary sees it (None when only the id is
+    known).
+    """
 
     run_id: str
     directory: Path | None = None
@@ -55,23 +59,30 @@ class Store(Protocol):
 
 
 def publish(args: Namespace, address: RunAddress) -> None:
-    """Write the address into the arguments, so that whoever gets them can join: `wandb_run_id`, `tracking_run_dir`."""
+    """Write the address into the arguments, so that whoever gets them can join: `wandb_run_id`,
+    `tracking_run_dir`.
+    """
     args.wandb_run_id = address.run_id
     args.tracking_run_dir = None if address.directory is None else str(address.directory)
 
 
 def find(args: object, environ: Mapping[str, str] = os.environ) -> RunAddress | None:
-    """The run that this process belongs to, by its arguments, else by the environment; None when nothing names one."""
+    """The run that this process belongs to, by its arguments, else by the environment; None when
+    nothing names one.
+    """
     run_id = getattr(args, "wandb_run_id", None)
     directory = getattr(args, "tracking_run_dir", None)
     if run_id:
-        return RunAddress(run_id=check_run_id(str(run_id)), directory=Path(directory) if directory else None)
+        return RunAddress(
+            run_id=check_run_id(str(run_id)), directory=Path(directory) if directory else None
+        )
     token = environ.get(ENV_TOKEN)
     return RunAddress.of_token(token) if token else None
 
 
 def publish_to_store(store: Store, args: object) -> None:
-    """Publish the run of these arguments in a `torch.distributed` store; call it in the primary, after `init_tracking`.
+    """Publish the run of these arguments in a `torch.distributed` store; call it in the primary,
+    after `init_tracking`.
 
     Raises:
         RunNotFoundError: these arguments have no run.
@@ -83,14 +94,16 @@ def publish_to_store(store: Store, args: object) -> None:
 
 
 def join_by_store(store: Store, args: Namespace) -> None:
-    """Wait for the run that `publish_to_store` published, as long as the store's own timeout, and write it into
-    `args`.
+    """Wait for the run that `publish_to_store` published, as long as the store's own timeout, and
+    write it into `args`.
     """
     publish(args, RunAddress.of_token(store.get(STORE_KEY).decode()))
 
 
 def see(address: RunAddress, wait_s: float = APPEAR_S) -> RunDirectory | None:
-    """The run's directory if this process can see it (same host or shared file system) within `wait_s`, else None."""
+    """The run's directory if this process can see it (same host or shared file system) within
+    `wait_s`, else None.
+    """
     if address.directory is None:
         return None
     directory = RunDirectory(address.directory)

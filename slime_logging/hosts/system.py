@@ -1,9 +1,9 @@
 """CPU, memory, disk, network and GPUs of a host, as rows under `system/<host>/`.
 
-Policy: one sampler a host, however many processes of the job run there: the one that holds the host's lock samples,
-the others ask for the lock once an interval and take over when it dies. It writes a journal of its own and touches no
-device but by reading counters; a sample takes under 2 ms, so that at the default interval it costs far less than 0.5
-% of a core. It never raises.
+Policy: one sampler a host, however many processes of the job run there: the one that holds the
+host's lock samples, the others ask for the lock once an interval and take over when it dies. It
+writes a journal of its own and touches no device but by reading counters; a sample takes under 2
+ms, so that at the default interval it costs far less than 0.5 % of a core. It never raises.
 """
 
 from __future__ import annotations
@@ -80,8 +80,12 @@ class SystemSampler:
                 if self._stop.wait(self._interval_s):
                     return
             self._sample_until_stopped()
-        except Exception as error:  # a counter that cannot be read must cost nothing but its numbers
-            logger.warning("slime_logging: system metrics stop: %s: %s", type(error).__name__, error)
+        except (
+            Exception
+        ) as error:  # a counter that cannot be read must cost nothing but its numbers
+            logger.warning(
+                "slime_logging: system metrics stop: %s: %s", type(error).__name__, error
+            )
         finally:
             if self._fd >= 0:
                 os.close(self._fd)
@@ -102,7 +106,9 @@ class SystemSampler:
         is_last = False
         while not is_last:
             is_last = self._stop.wait(self._interval_s)
-            sample = {f"system/{self._host}/{name}": value for name, value in probe.sample().items()}
+            sample = {
+                f"system/{self._host}/{name}": value for name, value in probe.sample().items()
+            }
             recorder.row({**sample, STEP_KEY: int(time.time() - self._created_s)}, STEP_KEY)
         recorder.finish(0)
 
@@ -119,8 +125,8 @@ class HostProbe:
         self._before = self._counters()
 
     def sample(self) -> dict[str, float]:
-        """`cpu_percent` (of all cores), `memory_used_gib`, `memory_percent`, disk and network MiB/s, and each GPU's
-        numbers.
+        """`cpu_percent` (of all cores), `memory_used_gib`, `memory_percent`, disk and network
+        MiB/s, and each GPU's numbers.
         """
         memory = self._psutil.virtual_memory()
         now = self._counters()
@@ -145,12 +151,17 @@ class HostProbe:
         if disk is not None:
             counters |= {"disk_read": float(disk.read_bytes), "disk_write": float(disk.write_bytes)}
         if network is not None:
-            counters |= {"network_sent": float(network.bytes_sent), "network_received": float(network.bytes_recv)}
+            counters |= {
+                "network_sent": float(network.bytes_sent),
+                "network_received": float(network.bytes_recv),
+            }
         return counters
 
 
 class GpuProbe:
-    """NVIDIA GPUs by nvidia-ml-py, where it is installed and there are any; else samples are empty."""
+    """NVIDIA GPUs by nvidia-ml-py, where it is installed and there are any; else samples are
+    empty.
+    """
 
     def __init__(self) -> None:
         self._nvml: Any = None
@@ -161,14 +172,18 @@ class GpuProbe:
             import pynvml
 
             pynvml.nvmlInit()
-            self._devices = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+            self._devices = [
+                pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())
+            ]
             self._nvml = pynvml
-        except Exception as error:  # no driver: the library raises its own, version-dependent errors
+        except (
+            Exception
+        ) as error:  # no driver: the library raises its own, version-dependent errors
             logger.debug("slime_logging: no GPU metrics: %s", error)
 
     def sample(self) -> dict[str, float]:
-        """`gpu<i>/utilisation_percent`, `memory_used_gib`, `memory_percent`, `power_w`, `temperature_c`; what a GPU
-        lacks is left out.
+        """`gpu<i>/utilisation_percent`, `memory_used_gib`, `memory_percent`, `power_w`,
+        `temperature_c`; what a GPU lacks is left out.
         """
         values: dict[str, float] = {}
         for number, device in enumerate(self._devices):
@@ -186,7 +201,9 @@ class GpuProbe:
             "memory_used_gib": lambda: nvml.nvmlDeviceGetMemoryInfo(device).used / GIB,
             "memory_percent": lambda: _share(nvml.nvmlDeviceGetMemoryInfo(device)),
             "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(device) / 1000,
-            "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(device, nvml.NVML_TEMPERATURE_GPU),
+            "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(
+                device, nvml.NVML_TEMPERATURE_GPU
+            ),
         }
 
 

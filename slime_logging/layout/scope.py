@@ -1,8 +1,9 @@
 """Arguments and roles -> the run's configuration, one owner per key.
 
-Policy: the un-prefixed keys are the global arguments with the actor's overrides applied; every other role's complete
-arguments stand under `<role>/`. So the primary knows the whole of it before any role has joined, and the order of
-joining, finishing and uploading cannot change what the run ends with. Nothing of the arguments is copied or changed.
+Policy: the un-prefixed keys are the global arguments with the actor's overrides applied; every
+other role's complete arguments stand under `<role>/`. So the primary knows the whole of it before
+any role has joined, and the order of joining, finishing and uploading cannot change what the run
+ends with. Nothing of the arguments is copied or changed.
 """
 
 from __future__ import annotations
@@ -20,24 +21,34 @@ UNPREFIXED_ROLES = ("actor",)
 """Roles whose arguments ARE the un-prefixed ones; slime's rollout manager logs the globals too."""
 
 PROCESS_KEYS = frozenset({"rank", "local_rank", "wandb_run_id", "tracking_run_dir"})
-"""Arguments that differ between the processes of one role: the primary alone logs them, so that they have one owner."""
+"""Arguments that differ between the processes of one role: the primary alone logs them, so that
+they have one owner.
+"""
 
 
 def scope_of(role: str | None) -> str:
-    """The scope of a role: "" for the actor and for processes without a configuration of their own, else the role."""
+    """The scope of a role: "" for the actor and for processes without a configuration of their own,
+    else the role.
+    """
     return "" if role is None or role in UNPREFIXED_ROLES else role
 
 
 def run_roles(args: object) -> tuple[str, ...]:
-    """The roles that the primary knows to have arguments of their own: the actor, and the critic where there is one."""
+    """The roles that the primary knows to have arguments of their own: the actor, and the critic
+    where there is one.
+    """
     return ("actor", "critic") if getattr(args, "use_critic", False) else ("actor",)
 
 
-def primary_scopes(args: Namespace, redactor: Redactor, env_vars: Mapping[str, str]) -> dict[str, dict[str, Json]]:
-    """Everything that the primary logs at its start, by scope: a role whose keys are prefixed, or "" for the others.
+def primary_scopes(
+    args: Namespace, redactor: Redactor, env_vars: Mapping[str, str]
+) -> dict[str, dict[str, Json]]:
+    """Everything that the primary logs at its start, by scope: a role whose keys are prefixed, or
+    "" for the others.
 
     Args:
-        args: the global arguments; `megatron_config_path` and `use_critic` decide which roles there are.
+        args: the global arguments; `megatron_config_path` and `use_critic` decide which roles there
+        are.
         redactor: hides the secrets.
         env_vars: the environment variables to log, already chosen.
 
@@ -56,18 +67,26 @@ def primary_scopes(args: Namespace, redactor: Redactor, env_vars: Mapping[str, s
 
 def role_values(args: object, redactor: Redactor) -> dict[str, Json]:
     """The arguments of one role as plain, redacted JSON, un-prefixed."""
-    return redactor.config(arguments_to_json(args if isinstance(args, (Namespace, Mapping)) else vars(args)))
+    return redactor.config(
+        arguments_to_json(args if isinstance(args, (Namespace, Mapping)) else vars(args))
+    )
 
 
 def own_values(args: object, redactor: Redactor) -> dict[str, Json]:
-    """What a role's process says of its role: `role_values` without what differs between the processes of the role."""
-    return {key: value for key, value in role_values(args, redactor).items() if key not in PROCESS_KEYS}
+    """What a role's process says of its role: `role_values` without what differs between the
+    processes of the role.
+    """
+    return {
+        key: value for key, value in role_values(args, redactor).items() if key not in PROCESS_KEYS
+    }
 
 
 def override_values(role_set: RoleSet, role: str, redactor: Redactor) -> dict[str, Json]:
-    """`overrides/<role>/<key>`: what the role file, a rule or a derivation decided for the role, and from which base.
+    """`overrides/<role>/<key>`: what the role file, a rule or a derivation decided for the role,
+    and from which base.
 
-    `source` is that of `roles.Override`; `asked` is there where the role file wanted something else.
+    `source` is that of `roles.Override`; `asked` is there where the role file wanted something
+    else.
     """
     changed = {override.key: _as_json(override) for override in role_set.overrides.get(role, ())}
     hidden = redactor.config(to_json_mapping(changed))
@@ -75,7 +94,11 @@ def override_values(role_set: RoleSet, role: str, redactor: Redactor) -> dict[st
 
 
 def _as_json(override: Override) -> dict[str, Json]:
-    said = {"base": to_json(override.base), "value": to_json(override.value), "source": override.source}
+    said = {
+        "base": to_json(override.base),
+        "value": to_json(override.value),
+        "source": override.source,
+    }
     return said if override.asked is None else said | {"asked": to_json(override.asked)}
 
 
@@ -85,7 +108,9 @@ def to_json_mapping(values: Mapping[str, object]) -> dict[str, Json]:
 
 
 def flatten(scopes: Mapping[str, Mapping[str, Json]], roles: Sequence[str]) -> RunConfig:
-    """The scopes as one run configuration: the flat view that most trackers show, and the view by role."""
+    """The scopes as one run configuration: the flat view that most trackers show, and the view by
+    role.
+    """
     values = dict(scopes.get("", {}))
     by_role: dict[str, Mapping[str, Json]] = {}
     for role in roles:

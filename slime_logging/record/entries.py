@@ -1,12 +1,15 @@
-"""What a journal holds: one JSON object a line, and how rows and configuration become such lines and come back.
+"""What a journal holds: one JSON object a line, and how rows and configuration become such lines
+and come back.
 
-    {"kind":"open", "schema":1, "run_id":..., "journal":..., "role":..., "host":..., "pid":..., "start":1, ...}
-    first line {"kind":"config","seq":1,"time_s":...,"scope":"critic","rank":1,"values":{...}}
+    {"kind":"open", "schema":1, "run_id":..., "journal":..., "role":..., "host":..., "pid":...,
+    "start":1, ...} first line
+    {"kind":"config","seq":1,"time_s":...,"scope":"critic","rank":1,"values":{...}}
     {"kind":"row","seq":2,"time_s":...,"step_key":"train/step","step":3,"metrics":{...},"nonfinite":{"train/x":"NaN"}}
     {"kind":"finish","seq":3,"time_s":...,"exit_code":0}
 
-Policy: a line is a record only if it ends in a newline and parses; `seq` counts from 0 without a gap, so that a hole
-shows. JSON has no NaN: the metrics that are not finite stand in `nonfinite` by name, so text `"NaN"` stays text.
+Policy: a line is a record only if it ends in a newline and parses; `seq` counts from 0 without a
+gap, so that a hole shows. JSON has no NaN: the metrics that are not finite stand in `nonfinite` by
+name, so text `"NaN"` stays text.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from slime_logging.values.row import Row
 SCHEMA = 1
 
 MAX_LINE_BYTES = 64 * 2**20
-"""The longest line that is written or read; a bound on what a hostile run directory can make a reader hold."""
+"""The longest line that is written or read; a bound on what a hostile run directory can make a
+reader hold.
+"""
 
 ROW_PREFIX = b'{"kind":"row",'
 
@@ -36,9 +41,9 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 class Opening:
     """The first line of a journal: which process wrote it, for which start of the run.
 
-    `start` counts the starts of the run (1, then 2 after the first resume). `delivers` names the trackers to which this
-    process delivers its journal itself, so that the primary leaves them out. `owner` is the process's main journal,
-    where this is a further one (the host's system metrics).
+    `start` counts the starts of the run (1, then 2 after the first resume). `delivers` names the
+    trackers to which this process delivers its journal itself, so that the primary leaves them out.
+    `owner` is the process's main journal, where this is a further one (the host's system metrics).
     """
 
     run_id: str
@@ -61,7 +66,9 @@ class Opening:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Opening:
-        """Read it back; raises `ValueError` when it is not an opening line that this version understands."""
+        """Read it back; raises `ValueError` when it is not an opening line that this version
+        understands.
+        """
         if record.get("kind") != "open" or record.get("schema") != SCHEMA:
             raise ValueError(f"not the opening line of a journal with schema {SCHEMA}")
         role = record.get("role")
@@ -81,10 +88,12 @@ class Opening:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConfigEntry:
-    """Configuration that one process recorded: values of one scope, and how they rank against others of the same key.
+    """Configuration that one process recorded: values of one scope, and how they rank against
+    others of the same key.
 
-    `scope` is a role with prefixed keys, or "" for the un-prefixed ones. `rank`: 0 what the primary expects of a
-    role, 1 what the role itself says at its start, 2 what was said later (`log_config`).
+    `scope` is a role with prefixed keys, or "" for the un-prefixed ones. `rank`: 0 what the primary
+    expects of a role, 1 what the role itself says at its start, 2 what was said later
+    (`log_config`).
     """
 
     journal: str
@@ -115,11 +124,17 @@ def split_nonfinite(metrics: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def decode_row(record: Mapping[str, Any], opening: Opening) -> Row:
-    """A parsed line of kind `row` as the row that was logged; raises `ValueError` when it is malformed."""
+    """A parsed line of kind `row` as the row that was logged; raises `ValueError` when it is
+    malformed.
+    """
     metrics = record.get("metrics")
     nonfinite = record.get("nonfinite") or {}
     step = record.get("step")
-    if not isinstance(metrics, dict) or not isinstance(nonfinite, dict) or not isinstance(record.get("step_key"), str):
+    if (
+        not isinstance(metrics, dict)
+        or not isinstance(nonfinite, dict)
+        or not isinstance(record.get("step_key"), str)
+    ):
         raise ValueError("a row without metrics or step key")
     if isinstance(step, str):
         step = _NONFINITE.get(step)
@@ -132,7 +147,10 @@ def decode_row(record: Mapping[str, Any], opening: Opening) -> Row:
         role=opening.role,
         step_key=record["step_key"],
         step=step,
-        metrics={**metrics, **{key: _NONFINITE.get(text, math.nan) for key, text in nonfinite.items()}},
+        metrics={
+            **metrics,
+            **{key: _NONFINITE.get(text, math.nan) for key, text in nonfinite.items()},
+        },
     )
 
 

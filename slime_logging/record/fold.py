@@ -1,9 +1,10 @@
-"""The run's configuration out of the records of all its processes, the same whatever order they are read in.
+"""The run's configuration out of the records of all its processes, the same whatever order they are
+read in.
 
-Policy: for each key the value with the highest rank stands: a later start of the run beats an earlier one, within a
-start what a role says of itself beats what the primary expected of it, what was said later (`log_config`) beats both,
-and among equals the later time does. A value that a later start changed is kept beside it under
-`resume/<start>/<key>`.
+Policy: for each key the value with the highest rank stands: a later start of the run beats an
+earlier one, within a start what a role says of itself beats what the primary expected of it, what
+was said later (`log_config`) beats both, and among equals the later time does. A value that a later
+start changed is kept beside it under `resume/<start>/<key>`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class ConfigFold:
         return has_changed
 
     def config(self, roles: Sequence[str]) -> RunConfig:
-        """The configuration as it stands, with the roles in this order and any further ones behind them."""
+        """The configuration as it stands, with the roles in this order and any further ones behind
+        them.
+        """
         scopes: dict[str, dict[str, Json]] = {}
         changes: dict[str, Json] = {}
         for (scope, key), by_start in self._said.items():
@@ -50,7 +53,9 @@ class ConfigFold:
                 if was != now and not _is_of_a_process(full_key):
                     changes[f"resume/{later}/{full_key}"] = {"before": was, "now": now}
         scopes.setdefault("", {}).update(changes)
-        return flatten(scopes, tuple(dict.fromkeys((*roles, *(scope for scope in scopes if scope)))))
+        return flatten(
+            scopes, tuple(dict.fromkeys((*roles, *(scope for scope in scopes if scope))))
+        )
 
 
 def _is_of_a_process(key: str) -> bool:

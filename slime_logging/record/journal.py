@@ -2,14 +2,16 @@
 
 Policy:
 
-- `append` returns once the line is with the operating system: it survives `kill -9`. A background thread brings it to
-  the disk (`fdatasync`) within about a second; only a power cut in between can take it.
-- A file is opened once for writing, by the process that created it, and never again: no repair in place, no second
-  writer, no forked child. Names are unique across hosts, pids, restarts and forks.
-- A line is written by one `write`. A short write ends the journal: what follows it could not be told from its torn
-  half. So does the loss of the file itself (deleted, its directory removed), which is noticed within a second.
-- `append` may be interrupted anywhere by a signal handler that raises, or that appends itself: a number is never given
-  twice.
+- `append` returns once the line is with the operating system: it survives `kill -9`. A background
+  thread brings it to the disk (`fdatasync`) within about a second; only a power cut in between can
+  take it.
+- A file is opened once for writing, by the process that created it, and never again: no repair in
+  place, no second writer, no forked child. Names are unique across hosts, pids, restarts and forks.
+- A line is written by one `write`. A short write ends the journal: what follows it could not be
+  told from its torn half. So does the loss of the file itself (deleted, its directory removed),
+  which is noticed within a second.
+- `append` may be interrupted anywhere by a signal handler that raises, or that appends itself: a
+  number is never given twice.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ SUFFIX = ".jsonl"
 SYNC_INTERVAL_S = 0.5
 READ_BYTES = 1 << 20
 MAX_DEPTH = 64
-"""Levels of nesting in a line that is read; what this package writes has 40 at most (`config.serialize`)."""
+"""Levels of nesting in a line that is read; what this package writes has 40 at most
+(`config.serialize`).
+"""
 
 
 class JournalBroken(OSError):
@@ -41,7 +45,9 @@ class JournalBroken(OSError):
 
 
 def journal_name(role: str | None, rank: int | None = None) -> str:
-    """A name that no other journal has: role, host and pid to be read by people, 64 random bits to be unique."""
+    """A name that no other journal has: role, host and pid to be read by people, 64 random bits to
+    be unique.
+    """
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())[:32] or "host"
     label = re.sub(r"[^A-Za-z0-9_-]", "-", role or "main")[:32]
     rank_part = "" if rank is None else f"-r{rank}"
@@ -60,10 +66,14 @@ class Journal:
         OSError: the file cannot be created.
     """
 
-    def __init__(self, directory: Path, name: str, on_broken: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, directory: Path, name: str, on_broken: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.name = name
         self.path = directory / (name + SUFFIX)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(
+            self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
         self._on_broken = on_broken
         self._lock = threading.RLock()  # a signal handler may log while its thread is in `append`
         self._numbers = itertools.count()
@@ -72,7 +82,9 @@ class Journal:
         self._is_broken = False
         self._is_dirty = True
         self._is_closed = threading.Event()
-        self._syncer = threading.Thread(target=self._sync_often, name="slime-logging-fsync", daemon=True)
+        self._syncer = threading.Thread(
+            target=self._sync_often, name="slime-logging-fsync", daemon=True
+        )
         self._syncer.start()
 
     @property
@@ -82,7 +94,9 @@ class Journal:
 
     @property
     def num_records(self) -> int:
-        """How many sequence numbers were given: as many as lines were acknowledged, unless one was interrupted."""
+        """How many sequence numbers were given: as many as lines were acknowledged, unless one was
+        interrupted.
+        """
         return self._num_given
 
     @property
@@ -108,7 +122,9 @@ class Journal:
             try:
                 num_written = os.write(self._fd, data)
             except OSError as error:
-                if error.errno is None:  # not the system's: a signal handler of the job raised it, a TimeoutError say
+                if (
+                    error.errno is None
+                ):  # not the system's: a signal handler of the job raised it, a TimeoutError say
                     raise
                 raise self._broken(error.strerror or str(error)) from error
             if num_written != len(data):
@@ -118,7 +134,9 @@ class Journal:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the file was deleted under us: lines would still be taken, but nobody could find them."""
+        """Whether the file was deleted under us: lines would still be taken, but nobody could find
+        them.
+        """
         try:
             mine, found = os.fstat(self._fd), self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -136,8 +154,8 @@ class Journal:
         self._syncer.join(timeout=10)
 
     def abandon(self) -> None:
-        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's file. May be called
-        twice.
+        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's
+        file. May be called twice.
         """
         if self._fd >= 0:
             os.close(self._fd)
@@ -171,9 +189,9 @@ class Journal:
 class JournalReader:
     """The reading end of a journal: complete lines from a byte offset on, while it may still grow.
 
-    Torn or damaged lines are never returned; `num_damaged` counts the complete lines that do not parse. Memory is
-    bounded by `MAX_LINE_BYTES` whatever the file holds. The file stays open, so that one deleted while it is read is
-    still read to its end.
+    Torn or damaged lines are never returned; `num_damaged` counts the complete lines that do not
+    parse. Memory is bounded by `MAX_LINE_BYTES` whatever the file holds. The file stays open, so
+    that one deleted while it is read is still read to its end.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
@@ -190,11 +208,14 @@ class JournalReader:
         """How many bytes lie behind the offset now, a torn tail included."""
         return max(0, os.fstat(self._fd).st_size - self.offset)
 
-    def read(self, max_bytes: int = READ_BYTES, *, has_rows: bool = True) -> list[tuple[int, dict[str, Any]]]:
+    def read(
+        self, max_bytes: int = READ_BYTES, *, has_rows: bool = True
+    ) -> list[tuple[int, dict[str, Any]]]:
         """The next complete records, each with the offset behind it; empty when there is none yet.
 
         Args:
-            max_bytes: about how many bytes to take at once; one line longer than that is still taken whole.
+            max_bytes: about how many bytes to take at once; one line longer than that is still
+            taken whole.
             has_rows: False passes over the metrics rows without parsing them.
         """
         records = []
@@ -247,7 +268,9 @@ class JournalReader:
 
 
 def _is_too_deep(line: bytes, record: object) -> bool:
-    """Whether a foreign line is nested deeper than any of ours, which would end the readers' recursion."""
+    """Whether a foreign line is nested deeper than any of ours, which would end the readers'
+    recursion.
+    """
     if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
         return False
     level: list[Any] = [record]

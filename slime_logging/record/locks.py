@@ -1,11 +1,12 @@
 """Who writes and who delivers a run: locks that die with the process that holds them.
 
     primary.lock             held by the living primary
-    delivery.lock            shared by the living processes that deliver, or held by one `slime-logging sync`
-    delivery/<journal>.lock  held by the living process that delivers this journal itself
+    delivery.lock            shared by the living processes that deliver, or held by one
+    `slime-logging sync` delivery/<journal>.lock  held by the living process that delivers this
+    journal itself
 
-Policy: a lock is never waited for. A forked child lets go of the inherited descriptors without releasing its parent's
-locks.
+Policy: a lock is never waited for. A forked child lets go of the inherited descriptors without
+releasing its parent's locks.
 """
 
 from __future__ import annotations
@@ -49,20 +50,25 @@ class RunLocks:
             owner = os.read(fd, 256).decode(errors="replace").strip()
             os.close(fd)
             raise RunConflictError(
-                f"run {self._path.name} already has a living primary ({owner or 'unknown process'}). "
-                "Give this job another --wandb-run-id, or end the other one first."
+                f"run {self._path.name} already has a living primary"
+                f" ({owner or 'unknown process'}). Give this job another --wandb-run-id, or end the"
+                " other one first."
             ) from error
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"host {socket.gethostname()}, pid {os.getpid()}\n".encode(), 0)
         self._lock_fd = fd
 
     def share_delivery(self) -> None:
-        """Say that this process delivers journals of this directory, so that no `sync` begins beside it.
+        """Say that this process delivers journals of this directory, so that no `sync` begins
+        beside it.
 
         Raises:
             RunConflictError: a `sync` is under way.
         """
-        self._hold_delivery(fcntl.LOCK_SH, "`slime-logging sync` is delivering this run now; wait for it, or stop it")
+        self._hold_delivery(
+            fcntl.LOCK_SH,
+            "`slime-logging sync` is delivering this run now; wait for it, or stop it",
+        )
 
     def claim_delivery(self) -> None:
         """Be the only process that delivers journals of this directory.
@@ -70,10 +76,14 @@ class RunLocks:
         Raises:
             RunConflictError: the job is still running, or another `sync` is under way.
         """
-        self._hold_delivery(fcntl.LOCK_EX, "its job, or another sync, is delivering it now; it will go on by itself")
+        self._hold_delivery(
+            fcntl.LOCK_EX, "its job, or another sync, is delivering it now; it will go on by itself"
+        )
 
     def hold(self, journal: str) -> None:
-        """Say that this process delivers its own journals, by the name of its main one, until it ends or `unlock`."""
+        """Say that this process delivers its own journals, by the name of its main one, until it
+        ends or `unlock`.
+        """
         self._own_fd = _open_lock(self._own_lock(journal))
         _flock(self._own_fd, fcntl.LOCK_EX)
 
@@ -82,7 +92,8 @@ class RunLocks:
         return _is_taken(self._own_lock(journal)) is not False
 
     def unlock(self, *, is_delivering: bool = False) -> None:
-        """Let go of all locks (in a forked child: of the inherited descriptors, without releasing the parent's locks).
+        """Let go of all locks (in a forked child: of the inherited descriptors, without releasing
+        the parent's locks).
 
         Args:
             is_delivering: a delivery of this process hangs and may yet go on: keep what says so.
@@ -136,8 +147,8 @@ def _open_lock(path: Path) -> int:
 
 
 def _flock(fd: int, kind: int) -> None:
-    """Take a lock at once; `BlockingIOError` when another process has it. Some network file systems know no locks:
-    said once.
+    """Take a lock at once; `BlockingIOError` when another process has it. Some network file systems
+    know no locks: said once.
     """
     try:
         fcntl.flock(fd, kind | fcntl.LOCK_NB)
@@ -148,5 +159,7 @@ def _flock(fd: int, kind: int) -> None:
             os.close(fd)
             raise
         logger.warning(
-            "slime_logging: this file system has no locks (%s): nothing keeps two jobs from one run id", error.strerror
+            "slime_logging: this file system has no locks (%s): nothing keeps two jobs from one"
+            " run id",
+            error.strerror,
         )

@@ -1,9 +1,10 @@
-"""Images, histograms and tables that user code hands to `log`, as plain values that any process can deliver later.
+"""Images, histograms and tables that user code hands to `log`, as plain values that any process can
+deliver later.
 
-Policy: what a vendor's object holds is taken out of it at once, because the process that delivers is another one:
-images as PNG files in the run's directory, histograms and tables as JSON. A tracker that has such a thing shows it in
-its own way, the others keep the JSON. Objects are recognised by their class's name, so nothing is imported. What is
-not recognised becomes text, with a warning.
+Policy: what a vendor's object holds is taken out of it at once, because the process that delivers
+is another one: images as PNG files in the run's directory, histograms and tables as JSON. A tracker
+that has such a thing shows it in its own way, the others keep the JSON. Objects are recognised by
+their class's name, so nothing is imported. What is not recognised becomes text, with a warning.
 
     {"media": "image", "file": "media/<journal>-<n>.png", "caption": "..."}
     {"media": "histogram", "counts": [...], "edges": [...]}        len(edges) == len(counts) + 1
@@ -49,14 +50,22 @@ class MediaStore:
     def _image(self, value: Any) -> dict[str, Json]:
         picture = value if hasattr(value, "save") else value.image
         picture = picture.copy()
-        picture.info.clear()  # texts that came with its file: prompts, addresses, whatever its maker knew
+        picture.info.clear()  # texts that came with its file: prompts, addresses
         data = io.BytesIO()
         picture.save(data, format="PNG")
         caption = getattr(value, "_caption", None)
-        return {"media": "image", "file": self._write(data.getvalue(), ".png"), "caption": to_json(caption)}
+        return {
+            "media": "image",
+            "file": self._write(data.getvalue(), ".png"),
+            "caption": to_json(caption),
+        }
 
     def _histogram(self, value: Any) -> dict[str, Json]:
-        return {"media": "histogram", "counts": _numbers(value.histogram), "edges": _numbers(value.bins)}
+        return {
+            "media": "histogram",
+            "counts": _numbers(value.histogram),
+            "edges": _numbers(value.bins),
+        }
 
     def _table(self, value: Any) -> dict[str, Json] | None:
         return _as_table(list(value.columns), list(value.data))
@@ -85,8 +94,8 @@ _READERS: Mapping[str, Callable[[MediaStore, Any], dict[str, Json] | None]] = {
 
 
 def _kind(cls: type) -> str:
-    """`<package>.<class>` of the class or the first of its bases that is known: PNG files are a subclass of PIL's
-    Image.
+    """`<package>.<class>` of the class or the first of its bases that is known: PNG files are a
+    subclass of PIL's Image.
     """
     for base in cls.__mro__:
         kind = f"{base.__module__.partition('.')[0]}.{base.__name__}"
@@ -98,7 +107,11 @@ def _kind(cls: type) -> str:
 def _as_table(columns: list[object], rows: list[list[object]]) -> dict[str, Json] | None:
     if len(columns) * len(rows) > MAX_TABLE_CELLS:
         return None
-    return {"media": "table", "columns": [str(name) for name in columns], "rows": [to_json(list(row)) for row in rows]}
+    return {
+        "media": "table",
+        "columns": [str(name) for name in columns],
+        "rows": [to_json(list(row)) for row in rows],
+    }
 
 
 def _numbers(values: Any) -> list[Json]:

@@ -1,7 +1,8 @@
-"""A journal read from its start, by those who look at a run: its opening line, its records, its rows, their number.
+"""A journal read from its start, by those who look at a run: its opening line, its records, its
+rows, their number.
 
-Policy: a journal is hostile input. Memory is bounded, a file that does not begin as a journal does gives nothing, and
-what is damaged is passed over: the records behind it are read all the same.
+Policy: a journal is hostile input. Memory is bounded, a file that does not begin as a journal does
+gives nothing, and what is damaged is passed over: the records behind it are read all the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ OPENING_BYTES = 4096
 
 
 def read_opening(path: Path) -> Opening | None:
-    """The first line of a journal; None when it is not there, or not one that this version understands."""
+    """The first line of a journal; None when it is not there, or not one that this version
+    understands.
+    """
     try:
         reader = JournalReader(path)
     except OSError:
@@ -32,7 +35,9 @@ def read_opening(path: Path) -> Opening | None:
         reader.close()
 
 
-def read_all(reader: JournalReader, *, has_rows: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_all(
+    reader: JournalReader, *, has_rows: bool = True
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every record from the reader's offset to the end, each with the offset behind it."""
     while True:
         before = reader.offset
@@ -41,7 +46,9 @@ def read_all(reader: JournalReader, *, has_rows: bool = True) -> Iterator[tuple[
             return
 
 
-def read_records(path: Path, *, has_rows: bool = True) -> Iterator[tuple[int, Opening, dict[str, Any]]]:
+def read_records(
+    path: Path, *, has_rows: bool = True
+) -> Iterator[tuple[int, Opening, dict[str, Any]]]:
     """Every record behind the opening line, with the offset behind it and the opening line.
 
     Raises:
@@ -79,8 +86,8 @@ def read_rows(path: Path, end: int | None = None) -> Iterator[Row]:
 
 
 def count_rows(path: Path) -> int:
-    """The number of complete metrics rows in a journal; 0 when it cannot be read. Memory is bounded whatever the file
-    holds.
+    """The number of complete metrics rows in a journal; 0 when it cannot be read. Memory is bounded
+    whatever the file holds.
     """
     mark = b"\n" + ROW_PREFIX
     num_rows, position, tail = 0, 0, b""

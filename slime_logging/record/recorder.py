@@ -1,8 +1,8 @@
 """The recording side of one process: everything that it says goes through here into its journal.
 
-Policy: nothing but plain, redacted JSON is written. After the start nothing raises: a journal that breaks is told
-once, loudly, and from then on rows go straight to the deliveries of this process; a row that cannot be written at all
-is told and counted.
+Policy: nothing but plain, redacted JSON is written. After the start nothing raises: a journal that
+breaks is told once, loudly, and from then on rows go straight to the deliveries of this process; a
+row that cannot be written at all is told and counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ RANK_OWN = 1
 RANK_LATE = 2
 
 MAX_CACHED_NAMES = 200_000
-"""Metric names whose redacted form is remembered; more are redacted again each time, so that memory stays bounded."""
+"""Metric names whose redacted form is remembered; more are redacted again each time, so that memory
+stays bounded.
+"""
 
 _LARGEST_INT = 2**64 - 1
 _SMALLEST_INT = -(2**63)
@@ -50,7 +52,11 @@ class Recorder:
     """
 
     def __init__(
-        self, directory: RunDirectory, opening: Opening, redactor: Redactor, on_broken: Callable[[Row], None]
+        self,
+        directory: RunDirectory,
+        opening: Opening,
+        redactor: Redactor,
+        on_broken: Callable[[Row], None],
     ) -> None:
         self.opening = opening
         self._redactor = redactor
@@ -77,7 +83,8 @@ class Recorder:
         if step_key not in metrics:
             known = ", ".join(self._redactor.key(str(name)) for name in metrics)
             raise KeyError(
-                f"the metrics have no step key {self._redactor.key(step_key)!r}; they have: {known[:500]}"
+                f"the metrics have no step key {self._redactor.key(step_key)!r}; they have:"
+                f" {known[:500]}"
             ) from None
         if self._num_known != self._redactor.num_known:
             self._forget_names()
@@ -92,7 +99,10 @@ class Recorder:
         with self._config_lock:
             # What was said later must have the later time, though the clock may step back.
             self._config_s = max(now_s(), math.nextafter(self._config_s, math.inf))
-            self._append("config", {"time_s": self._config_s, "scope": scope, "rank": rank, "values": dict(values)})
+            self._append(
+                "config",
+                {"time_s": self._config_s, "scope": scope, "rank": rank, "values": dict(values)},
+            )
 
     def finish(self, exit_code: int) -> None:
         """Record the end of this process and close its journal."""
@@ -106,15 +116,23 @@ class Recorder:
         self._plain_names.clear()
 
     def _plain_body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Json] | None:
-        """The row if each name stays as it is and each value is a finite number: most are, judged without a loop."""
+        """The row if each name stays as it is and each value is a finite number: most are, judged
+        without a loop.
+        """
         if type(metrics) is not dict:
             return None
         values = metrics.copy()
         step = values.pop(step_key)
         kinds = set(map(type, values.values()))
-        if type(step) is not int or not kinds <= _NUMBERS or not self._plain_names.issuperset(values):
+        if (
+            type(step) is not int
+            or not kinds <= _NUMBERS
+            or not self._plain_names.issuperset(values)
+        ):
             return None
-        if int in kinds and not all(_fits(value) for value in values.values() if type(value) is int):
+        if int in kinds and not all(
+            _fits(value) for value in values.values() if type(value) is int
+        ):
             return None
         try:
             total = sum(values.values())
@@ -138,7 +156,12 @@ class Recorder:
         step = values.pop(step_name)
         if type(step) is not int:
             step = _as_step(step)
-        body: dict[str, Json] = {"time_s": now_s(), "step_key": step_name, "step": step, "metrics": values}
+        body: dict[str, Json] = {
+            "time_s": now_s(),
+            "step_key": step_name,
+            "step": step,
+            "metrics": values,
+        }
         nonfinite = split_nonfinite(values)
         if nonfinite:
             body["nonfinite"] = nonfinite
@@ -149,7 +172,9 @@ class Recorder:
             return False
         try:
             self.journal.append(encode(kind, body))
-        except JournalBroken:  # `_tell_broken` has told; or the process has finished meanwhile, in another thread
+        except (
+            JournalBroken
+        ):  # `_tell_broken` has told; or the process has finished meanwhile, in another thread
             return False
         except (ValueError, TypeError) as error:
             self._refuse(error)
@@ -159,14 +184,16 @@ class Recorder:
     def _tell_broken(self, reason: str) -> None:
         self._is_broken = True
         logger.error(
-            f"slime_logging: cannot write {self.journal.path} ({reason}); rows go straight to the trackers from here "
-            "on and are not safe from a crash any more, and changes of the configuration are not recorded. "
-            "Training goes on."
+            f"slime_logging: cannot write {self.journal.path} ({reason}); rows go straight to the"
+            " trackers from here on and are not safe from a crash any more, and changes of the"
+            " configuration are not recorded. Training goes on."
         )
 
     def _hand_directly(self, body: dict[str, Json]) -> None:
         nonfinite: dict[str, Json] = body.get("nonfinite") or {}  # type: ignore[assignment]
-        floats = {name: float(str(text).replace("Infinity", "inf")) for name, text in nonfinite.items()}
+        floats = {
+            name: float(str(text).replace("Infinity", "inf")) for name, text in nonfinite.items()
+        }
         self._on_broken(
             Row(
                 journal=self.opening.journal,
@@ -187,7 +214,9 @@ class Recorder:
     def _name(self, key: object) -> str:
         name = hidden = self._redactor.key(key if isinstance(key, str) else str(key))
         number = 1
-        while hidden != key and name in self._names.values():  # two names that differ only in a secret stay two
+        while (
+            hidden != key and name in self._names.values()
+        ):  # two names that differ only in a secret stay two
             number += 1
             name = f"{hidden}~{number}"
         if len(self._names) < MAX_CACHED_NAMES:
@@ -207,7 +236,9 @@ class Recorder:
     def _media_or_json(self, name: str, value: object) -> Json:
         try:
             media = self._media.plain(value)
-        except Exception as error:  # the object's own code, or a disk that is full: training goes on
+        except (
+            Exception
+        ) as error:  # the object's own code, or a disk that is full: training goes on
             media = None
             logger.debug("slime_logging: %s: %s", name, type(error).__name__)
         if media is not None:
@@ -228,7 +259,9 @@ def _fits(number: int) -> bool:
 
 
 def _as_step(step: Json) -> Json:
-    """A step as a finite number: text that reads as one, else 0, since a step must never cost the row."""
+    """A step as a finite number: text that reads as one, else 0, since a step must never cost the
+    row.
+    """
     try:
         number = float(step)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -1,4 +1,5 @@
-"""A run's directory: where every process of the job finds the run, and what is left of it when they are gone.
+"""A run's directory: where every process of the job finds the run, and what is left of it when they
+are gone.
 
     <tracking-dir>/<run id>/
         run.json          what the run is; replaced as a whole by the primary only, at each start
@@ -8,8 +9,8 @@
         delivery/         per tracker and delivering process: the cursor, and what was set aside
         wandb/ ...        the trackers' own local files
 
-Policy: no file is written by two processes. Files are 0600, directories 0700. What is read back is hostile: names are
-checked, links are not followed, sizes are bounded.
+Policy: no file is written by two processes. Files are 0600, directories 0700. What is read back is
+hostile: names are checked, links are not followed, sizes are bounded.
 """
 
 from __future__ import annotations
@@ -48,16 +49,19 @@ def check_run_id(run_id: str) -> str:
     """The id itself if it can name a directory and a run in every tracker; else `SettingsError`."""
     if not _ID_PATTERN.fullmatch(run_id):
         raise SettingsError(
-            f"run id {run_id[:80]!r}: use 1 to 128 letters, digits, '-', '_' or '.', starting with a letter or digit."
+            f"run id {run_id[:80]!r}: use 1 to 128 letters, digits, '-', '_' or '.', starting with"
+            " a letter or digit."
         )
     return run_id
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFile:
-    """What `run.json` says. `num_starts` counts primaries: 1, and one more for each resume. Times are Unix seconds.
+    """What `run.json` says. `num_starts` counts primaries: 1, and one more for each resume. Times
+    are Unix seconds.
 
-    `is_shared` tells that processes which do not see this directory may deliver to W&B for themselves.
+    `is_shared` tells that processes which do not see this directory may deliver to W&B for
+    themselves.
     """
 
     run_id: str
@@ -103,15 +107,21 @@ class RunDirectory:
             with (self.path / RUN_FILE).open("rb") as file:
                 run = msgspec.json.decode(file.read(MAX_RUN_FILE_BYTES), type=RunFile)
             if run.schema != SCHEMA:
-                raise ValueError(f"it has schema {run.schema}, and this version understands {SCHEMA}")
+                raise ValueError(
+                    f"it has schema {run.schema}, and this version understands {SCHEMA}"
+                )
             check_run_id(run.run_id)
         except OSError as error:
             raise RunNotFoundError(f"no run at {self.path}: {error.strerror or error}") from error
         except ValueError as error:  # msgspec's own errors are ValueErrors
-            raise RunNotFoundError(f"{self.path / RUN_FILE} is not the description of a run: {error}") from error
+            raise RunNotFoundError(
+                f"{self.path / RUN_FILE} is not the description of a run: {error}"
+            ) from error
         for directory in (self.journals, self.delivery):
             if directory.is_symlink():
-                raise RunNotFoundError(f"{directory} is a link: a run keeps its files in its own directory.")
+                raise RunNotFoundError(
+                    f"{directory} is a link: a run keeps its files in its own directory."
+                )
         return run
 
     def write(self, run: RunFile) -> None:
@@ -119,14 +129,26 @@ class RunDirectory:
         write_whole(self.path / RUN_FILE, orjson.dumps(asdict(run), option=orjson.OPT_INDENT_2))
 
     def start(self, run: RunFile) -> RunFile:
-        """Write `run.json` for a new start: a first one, or one that continues what is there, under its first name."""
+        """Write `run.json` for a new start: a first one, or one that continues what is there, under
+        its first name.
+        """
         try:
             before = self.read()
         except RunNotFoundError:
             self.write(run)
             return run
-        now = replace(run, created_s=before.created_s, name=before.name, group=before.group, project=before.project)
-        now = replace(now, num_starts=before.num_starts + 1, roles=tuple(dict.fromkeys((*before.roles, *run.roles))))
+        now = replace(
+            run,
+            created_s=before.created_s,
+            name=before.name,
+            group=before.group,
+            project=before.project,
+        )
+        now = replace(
+            now,
+            num_starts=before.num_starts + 1,
+            roles=tuple(dict.fromkeys((*before.roles, *run.roles))),
+        )
         self.write(now)
         return now
 
@@ -135,14 +157,18 @@ class RunDirectory:
         try:
             with os.scandir(self.journals) as entries:
                 return sorted(
-                    Path(e.path) for e in entries if e.name.endswith(SUFFIX) and e.is_file(follow_symlinks=False)
+                    Path(e.path)
+                    for e in entries
+                    if e.name.endswith(SUFFIX) and e.is_file(follow_symlinks=False)
                 )
         except OSError:
             return []
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file as a whole: a reader sees the old content or the new one, also after a crash."""
+    """Replace a file as a whole: a reader sees the old content or the new one, also after a
+    crash.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -157,8 +183,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def newest_run(directory: Path) -> RunDirectory | None:
-    """The run of a tracking directory whose primary started last, by the time of its `run.json`; None when there is
-    none.
+    """The run of a tracking directory whose primary started last, by the time of its `run.json`;
+    None when there is none.
     """
     found = [(p.stat().st_mtime, p.parent) for p in directory.glob(f"*/{RUN_FILE}") if p.is_file()]
     return RunDirectory(max(found)[1]) if found else None

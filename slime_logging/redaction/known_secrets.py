@@ -1,8 +1,9 @@
 """The secrets this process knows by their text, found wherever they turn up, encoded too.
 
-Policy: what is learned stays in this object and in no `repr`. Texts of fewer than `MIN_CHARS` characters and everyday
-values (`EVERYDAY`) are not learned: they would be hidden in every word that holds them, and be found out by what is
-missing. A short or purely alphabetic secret is replaced only where it stands alone as a word.
+Policy: what is learned stays in this object and in no `repr`. Texts of fewer than `MIN_CHARS`
+characters and everyday values (`EVERYDAY`) are not learned: they would be hidden in every word that
+holds them, and be found out by what is missing. A short or purely alphabetic secret is replaced
+only where it stands alone as a word.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ MAX_CHARS = 16_384
 """The longest text that is learned; a private key of 16,384 bits has 13,000."""
 
 MAX_FRESH_FORMS = 400
-"""Forms (about 20 a secret) that are searched for apart from the others, because compiling all of them again takes
-longer."""
+"""Forms (about 20 a secret) that are searched for apart from the others, because compiling all of
+them again takes longer.
+"""
 MAX_NOTICED = 200
-"""Secrets learned in passing, from values and texts that were hidden by name or form; so that a long job stays
-bounded."""
+"""Secrets learned in passing, from values and texts that were hidden by name or form; so that a
+long job stays bounded.
+"""
 
 _PATH = re.compile(
     r"(?:~|\.{1,2}|/(?:root|home|usr|etc|var|tmp|mnt|data|opt|run|srv|dev|proc|workspace|scratch|nfs|lustre|shared|secrets|Users))/"
@@ -87,8 +90,8 @@ class KnownSecrets:
             return False
         forms = encoded_forms(text)
         with self._lock:
-            # A longer secret must be found before one inside of it. The fresh ones are looked for first, so one that is
-            # inside of an older one has to be settled together with it.
+            # A longer secret must be found before one inside of it. The fresh ones are looked for
+            # first, so one that is inside of an older one has to be settled together with it.
             if len(self._fresh) >= MAX_FRESH_FORMS or any(text in known for known in self._plain):
                 self._is_settled = False
             self._fresh += forms
@@ -99,8 +102,9 @@ class KnownSecrets:
         return True
 
     def notice(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
-        """As `learn`, for what was hidden in passing: plain words and addresses are passed over, and the number is
-        bounded."""
+        """As `learn`, for what was hidden in passing: plain words and addresses are passed over,
+        and the number is bounded.
+        """
         if self._num_noticed >= MAX_NOTICED or _WORDS.fullmatch(text.strip()) or "://" in text:
             return False
         is_new = self.learn(name, text, ordinary)
@@ -112,7 +116,9 @@ class KnownSecrets:
         return text in self._plain
 
     def replace(self, text: str, shown: Callable[[str], str]) -> str:
-        """The text with every known secret, plain or encoded, replaced by `shown(name)`; marks are left alone."""
+        """The text with every known secret, plain or encoded, replaced by `shown(name)`; marks are
+        left alone.
+        """
         if not self._plain:
             return text
         if self._is_stale:
@@ -127,13 +133,17 @@ class KnownSecrets:
         pieces: list[str] = []
         done = 0
         for mark in MARK.finditer(text):
-            pieces += [pattern.sub(lambda m: shown(self._names[m.group()]), text[done : mark.start()]), mark.group()]
+            pieces += [
+                pattern.sub(lambda m: shown(self._names[m.group()]), text[done : mark.start()]),
+                mark.group(),
+            ]
             done = mark.end()
         return "".join([*pieces, pattern.sub(lambda m: shown(self._names[m.group()]), text[done:])])
 
     def _compile(self) -> None:
-        """Compile the fresh forms, and the settled ones only where those changed: learning one more secret stays
-        cheap."""
+        """Compile the fresh forms, and the settled ones only where those changed: learning one more
+        secret stays cheap.
+        """
         with self._lock:
             settled = self._patterns[1]
             if not self._is_settled:
@@ -144,7 +154,9 @@ class KnownSecrets:
             self._is_stale = False
 
     def cut_off(self, text: str) -> tuple[int, str] | None:
-        """Where a known secret begins that the end of the text cuts off, and its name; None if there is none."""
+        """Where a known secret begins that the end of the text cuts off, and its name; None if
+        there is none.
+        """
         best: tuple[int, str] | None = None
         for form, name in list(self._names.items()):
             for size in range(min(len(form) - 1, len(text)), MIN_CHARS - 1, -1):
@@ -163,18 +175,26 @@ def _patterns_of(forms: list[str]) -> _Patterns:
 
 
 def _stands_alone(form: str) -> bool:
-    """Whether a form is so short or wordlike that it counts only where no letter or digit touches it."""
-    return len(form) < ANYWHERE_CHARS or form.isdigit() or (form.isalpha() and len(form) < 2 * ANYWHERE_CHARS)
+    """Whether a form is so short or wordlike that it counts only where no letter or digit touches
+    it.
+    """
+    return (
+        len(form) < ANYWHERE_CHARS
+        or form.isdigit()
+        or (form.isalpha() and len(form) < 2 * ANYWHERE_CHARS)
+    )
 
 
 def _any_of(forms: list[str]) -> str:
-    """A pattern for any of the forms, longest first, grouped by first character, so that most positions cost one
-    comparison."""
+    """A pattern for any of the forms, longest first, grouped by first character, so that most
+    positions cost one comparison.
+    """
     by_first: dict[str, list[str]] = {}
     for form in sorted(forms, key=lambda form: (-len(form), form)):
         by_first.setdefault(form[0], []).append(form[1:])
     return "|".join(
-        f"{re.escape(first)}(?:{'|'.join(map(re.escape, rests))})" for first, rests in sorted(by_first.items())
+        f"{re.escape(first)}(?:{'|'.join(map(re.escape, rests))})"
+        for first, rests in sorted(by_first.items())
     )
 
 
@@ -190,7 +210,9 @@ def is_learnable(text: str) -> bool:
 
 
 def encoded_forms(text: str) -> list[str]:
-    """The text and the ways it is written in base64, URLs, JSON, Python, shell and HTML, without repeats."""
+    """The text and the ways it is written in base64, URLs, JSON, Python, shell and HTML, without
+    repeats.
+    """
     data = text.encode("utf-8", "surrogatepass")
     forms = [text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= LINE_CHARS)]
     forms += [
@@ -213,8 +235,9 @@ def encoded_forms(text: str) -> list[str]:
 
 
 def _base64_forms(data: bytes) -> list[str]:
-    """Base64 of the secret at each of the three places it can have in longer data, without the characters its
-    neighbours share."""
+    """Base64 of the secret at each of the three places it can have in longer data, without the
+    characters its neighbours share.
+    """
     out = []
     for lead in range(3):
         encoded = base64.b64encode(b"\0" * lead + data).decode()

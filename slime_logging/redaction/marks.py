@@ -1,7 +1,7 @@
 """The text that stands for a hidden value: `<hidden: NAME>`, with no length and no hash.
 
-Policy: a mark is one piece: no rule looks into it, ends in the middle of it or hides it again, so redaction is
-idempotent.
+Policy: a mark is one piece: no rule looks into it, ends in the middle of it or hides it again, so
+redaction is idempotent.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ _NOT_IN_NAME = re.compile(r"[^\w.+ -]+")
 
 
 def mark(name: str) -> str:
-    """What stands for the value of this name; characters that could end the mark or be markup are left out."""
+    """What stands for the value of this name; characters that could end the mark or be markup are
+    left out.
+    """
     return f"{_OPEN}{_NOT_IN_NAME.sub('', name).strip()[:MAX_NAME_CHARS].strip() or 'secret'}>"
 
 
 def as_name(text: str) -> str:
-    """The text with `hidden-NAME` for each mark: for what becomes part of an address or a path, such as a project."""
+    """The text with `hidden-NAME` for each mark: for what becomes part of an address or a path,
+    such as a project.
+    """
     return MARK.sub(lambda match: "hidden-" + re.sub(r"[^\w.]+", "-", name_in(match.group())), text)
 
 

@@ -1,10 +1,11 @@
 """No secret leaves the process: what is hidden, where, and how it is shown.
 
-Policy: three independent rules, each enough on its own. By name (`secret_names`): the value under a secret's name, at
-any depth of mappings and lists, and inside of texts (`secret_text`). By value (`known_secrets`): the text of every
-secret this process knows, encoded too, wherever it turns up, keys included. By form (`secret_forms`): the published
-shapes of tokens. A hidden value is `<hidden: NAME>`, with neither length nor hash. None and bools are no secrets and
-stay. Redaction is idempotent, changes nothing else, and never raises.
+Policy: three independent rules, each enough on its own. By name (`secret_names`): the value under a
+secret's name, at any depth of mappings and lists, and inside of texts (`secret_text`). By value
+(`known_secrets`): the text of every secret this process knows, encoded too, wherever it turns up,
+keys included. By form (`secret_forms`): the published shapes of tokens. A hidden value is `<hidden:
+NAME>`, with neither length nor hash. None and bools are no secrets and stay. Redaction is
+idempotent, changes nothing else, and never raises.
 """
 
 from __future__ import annotations
@@ -37,10 +38,14 @@ __all__ = ["Redactor", "escape_terminal", "safe_error", "safe_exception_text"]
 _Error = TypeVar("_Error", bound=Exception)
 
 MAX_CACHED = 50_000
-"""Names and keys remembered; a job that makes up more of them than this starts over instead of growing."""
+"""Names and keys remembered; a job that makes up more of them than this starts over instead of
+growing.
+"""
 
 _PASSES = 4
-"""One pass nearly always settles a text; more are needed where hiding one part lets another be seen."""
+"""One pass nearly always settles a text; more are needed where hiding one part lets another be
+seen.
+"""
 
 
 class Redactor:
@@ -75,14 +80,14 @@ class Redactor:
         hide: Sequence[str] = (),
         show: Sequence[str] = (),
     ) -> Redactor:
-        """A redactor that knows the secrets of these arguments, this environment, this command line and the trackers'
-        files of stored logins.
+        """A redactor that knows the secrets of these arguments, this environment, this command line
+        and the trackers' files of stored logins.
 
         Args:
-            args: the job's arguments, nested or not; read, never changed. environ: the environment; `HOME`, `NETRC`
-                and the like in it say where stored logins are. argv: the command line. hide: more names to hide:
-                exact ones, globs (`acme_*`), `re:` and a regular expression over the name, or `text:` and a
-                regular expression over any text.
+            args: the job's arguments, nested or not; read, never changed. environ: the environment;
+                `HOME`, `NETRC` and the like in it say where stored logins are. argv: the command
+                line. hide: more names to hide: exact ones, globs (`acme_*`), `re:` and a regular
+                expression over the name, or `text:` and a regular expression over any text.
             show: names that are never hidden for what they are called; exact ones only.
 
         Raises:
@@ -109,20 +114,24 @@ class Redactor:
 
     @property
     def num_known(self) -> int:
-        """How many secret texts are known; when it grows, what was redacted before may need it again."""
+        """How many secret texts are known; when it grows, what was redacted before may need it
+        again.
+        """
         return len(self._known)
 
     def learn(self, name: str, value: object) -> None:
-        """From now on hide this value wherever it turns up, as `<hidden: name>`; values that are too short or common
-        are not learned."""
+        """From now on hide this value wherever it turns up, as `<hidden: name>`; values that are
+        too short or common are not learned.
+        """
         json = to_json(value)
         for text in _texts(json):
             if self._known.learn(self._own_name(name), text, self._ordinary):
                 self._keys.clear()
 
     def config(self, values: Mapping[str, Json]) -> dict[str, Json]:
-        """The values with every secret hidden: by name at any depth, by value, by form. The mapping given is not
-        changed."""
+        """The values with every secret hidden: by name at any depth, by value, by form. The mapping
+        given is not changed.
+        """
         out: dict[str, Json] = {}
         for _ in range(_PASSES):
             num_known = len(self._known)
@@ -132,11 +141,15 @@ class Redactor:
         return out
 
     def row(self, values: Mapping[str, Json]) -> dict[str, Json]:
-        """As `config`, for the metrics of a row: numbers are measurements and are never hidden by name."""
+        """As `config`, for the metrics of a row: numbers are measurements and are never hidden by
+        name.
+        """
         return JsonWalk(self, is_row=True).mapping(values)
 
     def key(self, name: str) -> str:
-        """A key or metric name without secrets in it; remembered, so that asking again costs a lookup."""
+        """A key or metric name without secrets in it; remembered, so that asking again costs a
+        lookup.
+        """
         if self._is_learning:
             return self.text(name)
         known = self._keys.get(name)
@@ -148,8 +161,9 @@ class Redactor:
         return known
 
     def text(self, s: str) -> str:
-        """A text with every secret hidden: by the names in it, by value, by form. What cannot be looked through is
-        hidden whole."""
+        """A text with every secret hidden: by the names in it, by value, by form. What cannot be
+        looked through is hidden whole.
+        """
         try:
             for _ in range(_PASSES):
                 out = self._text_once(s)
@@ -161,7 +175,9 @@ class Redactor:
         return s
 
     def message(self, s: str) -> str:
-        """One of our own messages, by value and by form: its own words, such as `--wandb-key or`, are not judged."""
+        """One of our own messages, by value and by form: its own words, such as `--wandb-key or`,
+        are not judged.
+        """
         s = self._forms.hide(self._known.replace(s, self.shown), self._hide_form)
         *cut, rest = s.split("…")
         return "".join(f"{self._without_tail(head)}…" for head in cut) + rest
@@ -178,8 +194,9 @@ class Redactor:
         return self._without_cut_off(s) if "... <shortened: " in s else s
 
     def _parsed(self, s: str) -> str:
-        """JSON text whose names are written with escapes: read, redacted and written anew, only if there was
-        something to hide."""
+        """JSON text whose names are written with escapes: read, redacted and written anew, only if
+        there was something to hide.
+        """
         try:
             values = orjson.loads(s)
         except orjson.JSONDecodeError:
@@ -234,8 +251,9 @@ class Redactor:
         return shown
 
     def hide(self, name: str, text: str, *, is_own: bool) -> str:
-        """The mark for a value, which is remembered; `is_own` says that the name is its own, not that of what is
-        around it."""
+        """The mark for a value, which is remembered; `is_own` says that the name is its own, not
+        that of what is around it.
+        """
         if is_own and self._is_learning:
             self.learn(name, text)
         else:
@@ -244,8 +262,9 @@ class Redactor:
 
     @contextmanager
     def _learning(self) -> Iterator[None]:
-        """While it lasts, texts are looked through for secrets only: nothing of the result is shown to anyone, so what
-        is known already need not be replaced in it, nor counted as hidden."""
+        """While it lasts, texts are looked through for secrets only: nothing of the result is shown
+        to anyone, so what is known already need not be replaced in it, nor counted as hidden.
+        """
         self._is_learning = True
         try:
             yield
@@ -254,7 +273,9 @@ class Redactor:
 
 
 def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:
-    """One of our own errors about arguments, without the secrets of these arguments and this process in its message."""
+    """One of our own errors about arguments, without the secrets of these arguments and this
+    process in its message.
+    """
     known = args if isinstance(args, (Namespace, Mapping)) else getattr(args, "__dict__", None)
     return type(error)(Redactor.of(known, environ, argv=sys.argv).message(str(error)))
 

@@ -1,7 +1,7 @@
 """Foreign texts made safe to print: exceptions of vendors' clients, hostile names and values.
 
-Policy: never raises; redaction comes first, so that what is shortened or escaped afterwards was whole when it was
-looked through.
+Policy: never raises; redaction comes first, so that what is shortened or escaped afterwards was
+whole when it was looked through.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from typing import Protocol
 MAX_EXCEPTION_CHARS = 500
 """Of an exception's line: enough for an HTTP error with its address, and short enough for a log."""
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-"""C0 and C1 controls but tab and newline, and the invisible characters that turn or join what is around them."""
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+"""C0 and C1 controls but tab and newline, and the invisible characters that turn or join what is
+around them.
+"""
 
 
 class RedactsText(Protocol):
@@ -24,14 +28,16 @@ class RedactsText(Protocol):
 
 
 def escape_terminal(text: str) -> str:
-    """The text with control characters and terminal escapes made visible (`\\x1b`); newlines and tabs stay. Markup is
-    not its matter."""
+    """The text with control characters and terminal escapes made visible (`\\x1b`); newlines and
+    tabs stay. Markup is not its matter.
+    """
     return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 def safe_exception_text(redactor: RedactsText, exc: BaseException) -> str:
-    """`TypeName: message` of a foreign exception on one line: redacted, without terminal escapes, shortened; never
-    raises."""
+    """`TypeName: message` of a foreign exception on one line: redacted, without terminal escapes,
+    shortened; never raises.
+    """
     try:
         message = str(exc)
     except Exception:

@@ -1,7 +1,9 @@
-"""The logins that trackers' clients keep on disk: read once, so that they are known and hidden, never used.
+"""The logins that trackers' clients keep on disk: read once, so that they are known and hidden,
+never used.
 
-Policy: only files at their documented places below the environment's home directory; nothing is followed, written or
-reported; a file that is missing, unreadable, too large or malformed gives what can be made out of it, or nothing.
+Policy: only files at their documented places below the environment's home directory; nothing is
+followed, written or reported; a file that is missing, unreadable, too large or malformed gives what
+can be made out of it, or nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ _SECRET_SETTING = re.compile(r"key|token|password|secret", re.IGNORECASE)
 
 
 def stored_secrets(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(name, secret) of every login found: netrc, W&B's settings, Hugging Face's, SwanLab's, MLflow's and Databricks'
-    files."""
+    """(name, secret) of every login found: netrc, W&B's settings, Hugging Face's, SwanLab's,
+    MLflow's and Databricks' files.
+    """
     home = environ.get("HOME") or environ.get("USERPROFILE")
     for path in _netrc_files(environ, home):
         for secret in _NETRC.findall(_content(path)):
@@ -45,7 +48,9 @@ def _netrc_files(environ: Mapping[str, str], home: str | None) -> list[Path]:
 
 
 def _settings_files(environ: Mapping[str, str], home: str | None) -> list[Path]:
-    files = [Path(environ["WANDB_CONFIG_DIR"], "settings")] if environ.get("WANDB_CONFIG_DIR") else []
+    files = (
+        [Path(environ["WANDB_CONFIG_DIR"], "settings")] if environ.get("WANDB_CONFIG_DIR") else []
+    )
     if environ.get("WANDB_DIR"):
         files.append(Path(environ["WANDB_DIR"], "wandb", "settings"))
     if home:

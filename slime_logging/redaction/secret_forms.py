@@ -1,8 +1,9 @@
 """Which texts look like a secret whatever they are called: the published shapes of tokens.
 
-Policy: a shape is here only if its prefix or frame makes it unmistakable; lengths are lower bounds, somewhat below
-the published ones, so that a token cut short or grown by its vendor is still found. A bare run of 40 hexadecimal
-digits (W&B's old keys) looks like a commit and is found by name or known value only.
+Policy: a shape is here only if its prefix or frame makes it unmistakable; lengths are lower bounds,
+somewhat below the published ones, so that a token cut short or grown by its vendor is still found.
+A bare run of 40 hexadecimal digits (W&B's old keys) looks like a commit and is found by name or
+known value only.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from slime_logging.redaction import marks
 
 
 class Form(NamedTuple):
-    """One shape: the label shown in `<hidden: label>`, a text that always occurs in it (lower case), its pattern, its
-    source.
+    """One shape: the label shown in `<hidden: label>`, a text that always occurs in it (lower
+    case), its pattern, its source.
 
     The first group, where there is one, is what is replaced; else the whole match.
     """
@@ -102,17 +103,26 @@ FORMS: tuple[Form, ...] = (
 class FormRules:
     """The shapes of `FORMS` and those of the user, compiled.
 
-    `hint` matches lower-case text in which any of them can occur; it is the quick way past all other texts.
+    `hint` matches lower-case text in which any of them can occur; it is the quick way past all
+    other texts.
     """
 
     def __init__(self, own: Iterable[Form] = ()) -> None:
         self._forms = (*FORMS, *own)
-        self._patterns: dict[str, re.Pattern[str]] = {}  # compiled when a text first has its hint: all take 5 ms
+        self._patterns: dict[
+            str, re.Pattern[str]
+        ] = {}  # compiled when a text first has its hint: all take 5 ms
         hints = sorted({form.hint for form in self._forms}, key=len)
-        self.hint = "" if hints[0] == "" else "|".join(sorted({_QUICKER.get(hint, re.escape(hint)) for hint in hints}))
+        self.hint = (
+            ""
+            if hints[0] == ""
+            else "|".join(sorted({_QUICKER.get(hint, re.escape(hint)) for hint in hints}))
+        )
 
     def hide(self, text: str, found: Callable[[str, str], str]) -> str:
-        """The text with every secret of a known shape replaced by `found(label, secret)`; marks are left alone."""
+        """The text with every secret of a known shape replaced by `found(label, secret)`; marks are
+        left alone.
+        """
         lower = text.lower()
         for form in self._forms:
             if form.hint in lower:
@@ -125,7 +135,9 @@ class FormRules:
         return self._patterns[form.pattern]
 
 
-def _replaced(text: str, form: Form, pattern: re.Pattern[str], found: Callable[[str, str], str]) -> str:
+def _replaced(
+    text: str, form: Form, pattern: re.Pattern[str], found: Callable[[str, str], str]
+) -> str:
     pieces: list[str] = []
     done = 0
     for match in pattern.finditer(text):
@@ -152,17 +164,23 @@ _RANDOM_TEXT = re.compile(r"[\w+/=.~-]{16,}\Z")
 
 
 def is_mixed(text: str) -> bool:
-    """Whether a text is no plain word or number: one piece of 8 characters or more with letters and digits, and no
-    path."""
+    """Whether a text is no plain word or number: one piece of 8 characters or more with letters and
+    digits, and no path.
+    """
     if len(text) < 8 or len(text.split()) != 1 or text.startswith(("/", "./", "~/")):
         return False
     return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text could be a generated key: 16 characters or more without spaces, letters and digits (or both
-    cases) mixed, no path."""
-    if not _RANDOM_TEXT.match(text) or text.startswith(("/", "./", "~/", "../")) or text.count("/") > 2:
+    """Whether a text could be a generated key: 16 characters or more without spaces, letters and
+    digits (or both cases) mixed, no path.
+    """
+    if (
+        not _RANDOM_TEXT.match(text)
+        or text.startswith(("/", "./", "~/", "../"))
+        or text.count("/") > 2
+    ):
         return False
     if _DOTTED.match(text):
         return False

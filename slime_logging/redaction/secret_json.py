@@ -1,7 +1,8 @@
-"""Secrets in plain JSON: under their names at any depth, beside them, in tables, pairs and command lists.
+"""Secrets in plain JSON: under their names at any depth, beside them, in tables, pairs and command
+lists.
 
-Policy: the structure stays; values are replaced where they stand. Everything below a secret's name is hidden with it,
-item by item. What a text holds is not decided here, but by who hides texts.
+Policy: the structure stays; values are replaced where they stand. Everything below a secret's name
+is hidden with it, item by item. What a text holds is not decided here, but by who hides texts.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from slime_logging.values.json_value import Json
 
 _NAMED_BESIDE = frozenset({"name", "key", "env", "option", "variable", "header", "field", "dest"})
 _VALUE_BESIDE = frozenset({"value", "val", "default", "current", "base", "old", "new", "content"})
-"""The keys that stand for a name and for its value, in any case, in mappings such as `{"name": "API_KEY", "value":
-...}`."""
+"""The keys that stand for a name and for its value, in any case, in mappings such as `{"name":
+"API_KEY", "value": ...}`.
+"""
 _TABLE_ROWS = frozenset({"rows", "data"})
-"""The keys of a table's rows beside `columns`, in a logged table and in a data frame's split form."""
+"""The keys of a table's rows beside `columns`, in a logged table and in a data frame's split
+form.
+"""
 _MAX_BESIDE = 20
 """Mappings with more keys are configurations, not one named value."""
 
@@ -52,17 +56,24 @@ class Hider(Protocol):
 
 
 class JsonWalk:
-    """Goes through JSON values. With `is_row` numbers are measurements and are never hidden by name."""
+    """Goes through JSON values. With `is_row` numbers are measurements and are never hidden by
+    name.
+    """
 
     def __init__(self, hider: Hider, *, is_row: bool) -> None:
         self._hider = hider
         self._is_row = is_row
 
     def any(self, value: Json, verdict: Verdict, name: str, *, is_own: bool = True) -> Json:
-        """A value under a name's verdict; `is_own` is False where the verdict comes from a mapping or list around
-        it."""
+        """A value under a name's verdict; `is_own` is False where the verdict comes from a mapping
+        or list around it.
+        """
         if value is None or isinstance(value, bool):
-            return self._hider.shown(name) if verdict is Verdict.FORCED and value is not None else value
+            return (
+                self._hider.shown(name)
+                if verdict is Verdict.FORCED and value is not None
+                else value
+            )
         if isinstance(value, str):
             return self._string(value, verdict, name, is_own=is_own)
         if isinstance(value, dict):
@@ -82,8 +93,12 @@ class JsonWalk:
             return self._hider.hide(name, value, is_own=is_own)
         return self._hider.text(value)
 
-    def mapping(self, values: Mapping[str, Json], verdict: Verdict = Verdict.SHOWN, name: str = "") -> dict[str, Json]:
-        """The mapping with everything hidden that is a secret under its names, or under the name around it."""
+    def mapping(
+        self, values: Mapping[str, Json], verdict: Verdict = Verdict.SHOWN, name: str = ""
+    ) -> dict[str, Json]:
+        """The mapping with everything hidden that is a secret under its names, or under the name
+        around it.
+        """
         out: dict[str, Json] = {}
         beside = self._named_beside(values)
         columns = values.get("columns")
@@ -102,7 +117,9 @@ class JsonWalk:
                 self._hider.learn(name, key)
                 shown = self._hider.shown(name)
             if shown in out:
-                shown = next(f"{shown} ({n})" for n in range(2, len(out) + 3) if f"{shown} ({n})" not in out)
+                shown = next(
+                    f"{shown} ({n})" for n in range(2, len(out) + 3) if f"{shown} ({n})" not in out
+                )
             out[shown] = self.any(value, inner, inner_name, is_own=is_own)
         return out
 
@@ -110,15 +127,24 @@ class JsonWalk:
         """A row of a table under the names of its columns."""
         if not isinstance(row, list) or len(row) != len(columns):
             return self.any(row, verdict, name)
-        own = [max((self._hider.judge(str(column)), str(column)), (verdict, name)) for column in columns]
+        own = [
+            max((self._hider.judge(str(column)), str(column)), (verdict, name))
+            for column in columns
+        ]
         return [self.any(cell, *by) for cell, by in zip(row, own, strict=True)]
 
     def _named_beside(self, values: Mapping[str, Json]) -> str:
-        """The secret's name in a mapping such as `{"name": "API_KEY", "value": ...}`; empty if there is none."""
+        """The secret's name in a mapping such as `{"name": "API_KEY", "value": ...}`; empty if
+        there is none.
+        """
         if len(values) > _MAX_BESIDE:
             return ""
         for key, name in values.items():
-            if key.lower() in _NAMED_BESIDE and isinstance(name, str) and self._hider.judge(name) >= Verdict.IN_DATA:
+            if (
+                key.lower() in _NAMED_BESIDE
+                and isinstance(name, str)
+                and self._hider.judge(name) >= Verdict.IN_DATA
+            ):
                 return name
         return ""
 
@@ -139,7 +165,9 @@ class JsonWalk:
         return out
 
     def _flag(self, value: Json) -> str:
-        """The name of a secret's flag that stands alone in a command line, so that the next item is its value."""
+        """The name of a secret's flag that stands alone in a command line, so that the next item is
+        its value.
+        """
         if isinstance(value, str) and re.fullmatch(r"--?[A-Za-z][\w./-]*", value):
             name = value.lstrip("-").replace("-", "_")
             if self._hider.judge(name) >= Verdict.IN_DATA:
@@ -147,7 +175,9 @@ class JsonWalk:
         return ""
 
     def _pair(self, first: Json, second: Json) -> str:
-        """The name in a `[name, value]` pair whose name is a secret's; two names beside each other are no pair."""
+        """The name in a `[name, value]` pair whose name is a secret's; two names beside each other
+        are no pair.
+        """
         if (
             not isinstance(first, str)
             or not re.fullmatch(r"\w[\w./-]*", first)

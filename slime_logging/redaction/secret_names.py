@@ -1,10 +1,11 @@
 """Which names say that their value is a secret.
 
-Policy: a name is judged by its words (`sglangApiKey` -> sglang, api, key), never by its value. What says password,
-secret, credential or one of `SECRET_PHRASES` is a secret anywhere. `key` and `token` as the last word are a secret
-unless the word before them says otherwise (`HARMLESS_BEFORE`: `reward_key`, `pad_token`); their plurals are counts
-and columns unless the word before them says so (`api_keys`). A last word that says what is known *about* a secret
-(`api_key_file`, `password_length`) makes a name harmless.
+Policy: a name is judged by its words (`sglangApiKey` -> sglang, api, key), never by its value. What
+says password, secret, credential or one of `SECRET_PHRASES` is a secret anywhere. `key` and `token`
+as the last word are a secret unless the word before them says otherwise (`HARMLESS_BEFORE`:
+`reward_key`, `pad_token`); their plurals are counts and columns unless the word before them says so
+(`api_keys`). A last word that says what is known *about* a secret (`api_key_file`,
+`password_length`) makes a name harmless.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ class Verdict(enum.IntEnum):
 
     SHOWN = 0
     IF_RANDOM = 1
-    """Hidden where it looks like a generated key (`secret_forms.looks_random`); the name alone (`key`, `sig`) says
-    too little."""
+    """Hidden where it looks like a generated key (`secret_forms.looks_random`); the name alone
+    (`key`, `sig`) says too little.
+    """
     IN_DATA = 2
-    """Hidden in mappings, on command lines and in JSON text; in running text, where `token: expected` is prose, as
-    `IF_RANDOM`."""
+    """Hidden in mappings, on command lines and in JSON text; in running text, where `token:
+    expected` is prose, as `IF_RANDOM`.
+    """
     HIDDEN = 3
     FORCED = 4
     """Hidden by the user's own rule: bools too."""
@@ -39,8 +42,9 @@ SECRET_WORDS = word_set(
     "accesstoken accesskey privatekey secretkey sessiontoken refreshtoken authkey accountkey sharedkey masterkey",
     "sshkey signingkey encryptionkey wandbkey hftoken bottoken keytab 密码 口令 密钥 令牌 凭证",
 )
-"""Looked for inside each word, so that `dbpassword` and `PGPASSWORD` are found; none of them is part of an everyday
-word."""
+"""Looked for inside each word, so that `dbpassword` and `PGPASSWORD` are found; none of them is
+part of an everyday word.
+"""
 
 SECRET_QUALIFIERS = word_set(
     "api access private secret auth authentication authorization session refresh bearer oauth oauth2 id_token",
@@ -77,8 +81,9 @@ HARMLESS_BEFORE = word_set(
     "top reasoning latent register memory eot eom boi eoi fim placeholder dummy virtual continuous discrete",
     "expert experts moe router routed dropped mtp",
 )
-"""Words before a last `key` or `token` that say it is no secret. What is not here is hidden: a wrong guess costs a
-`--tracking-show`."""
+"""Words before a last `key` or `token` that say it is no secret. What is not here is hidden: a
+wrong guess costs a `--tracking-show`.
+"""
 
 ABOUT = word_set(
     "file files path paths dir directory folder filename env variable name names type types kind length len size",
@@ -94,13 +99,17 @@ SUFFIXES = word_set(
     "development test testing staging stage default primary secondary backup fallback old new current previous",
     "main local remote global override in out bytes v",
 )
-"""Last words (and numbers) that change nothing: `api_key_2`, `password_plain` are judged as `api_key`, `password`."""
+"""Last words (and numbers) that change nothing: `api_key_2`, `password_plain` are judged as
+`api_key`, `password`.
+"""
 
 PASS_BEFORE = word_set(
     "db database smtp mysql pg postgres redis mongo mongodb user login admin root ftp sftp ssh proxy http mail",
     "email imap ldap wifi rabbit rabbitmq amqp my sql wandb sudo key keystore cert pem ssl",
 )
-"""Words before a last `pass` or `pw` that make it a password; elsewhere it is a pass (`forward_pass`, `pass@1`)."""
+"""Words before a last `pass` or `pw` that make it a password; elsewhere it is a pass
+(`forward_pass`, `pass@1`).
+"""
 
 HARMLESS_NAMES = word_set(
     "redacted_keys tracking_hide tracking_show apply_query_key_layer_scaling key_value_channels public_key",
@@ -109,22 +118,39 @@ HARMLESS_NAMES = word_set(
 """Whole names that are settled here, before any rule."""
 
 MAX_NAME_CHARS = 256
-"""Longer names are judged by their end; the longest option of Megatron and slime has 57 characters."""
+"""Longer names are judged by their end; the longest option of Megatron and slime has 57
+characters.
+"""
 
 HINT = re.compile(
     r"key|token|secret|passw|passp|passc|_pass|pwd|cred|auth|\bsig|signature|cookie|\bpat\b|_pat|jwt|bearer|dsn|webhook|connection|"
     r"\bpass\b|\bpw|_pw|密|口令|令牌|凭证"
 )
-"""Found in the lower-case text of every name that can be a secret: the quick way past all others."""
+"""Found in the lower-case text of every name that can be a secret: the quick way past all
+others.
+"""
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _SEGMENT = re.compile(r"[/.:\[\]]+")
 _SIGNATURES = frozenset({"signature", "sig", "credential"})
-_ALONE = {"auth", "authorization", "cookie", "cookies", "jwt", "bearer", "dsn", "webhook", "pat", "setcookie"}
+_ALONE = {
+    "auth",
+    "authorization",
+    "cookie",
+    "cookies",
+    "jwt",
+    "bearer",
+    "dsn",
+    "webhook",
+    "pat",
+    "setcookie",
+}
 
 
 def leaf(name: str) -> str:
-    """The last part of a path of names: `critic/wandb_key` and `critic.wandb_key` -> `wandb_key`."""
+    """The last part of a path of names: `critic/wandb_key` and `critic.wandb_key` ->
+    `wandb_key`.
+    """
     parts = [part for part in _SEGMENT.split(name) if part.strip("-_ ")]
     return parts[-1] if parts else name
 
@@ -132,7 +158,8 @@ def leaf(name: str) -> str:
 def judge(name: str) -> Verdict:
     """How a value under this name is treated, by the tables above.
 
-    The last part of a path decides; earlier parts count where they are plainly secret (`secrets/database/user`).
+    The last part of a path decides; earlier parts count where they are plainly secret
+    (`secrets/database/user`).
     """
     name = unicodedata.normalize("NFKC", name[-MAX_NAME_CHARS:])
     if not HINT.search(name.lower()):
@@ -151,7 +178,9 @@ def _words(part: str) -> list[str]:
     words = [word.lower() for word in _WORD.findall(part)]
     # `APIkey` falls apart into ap, ikey; the same text in one case does not.
     whole = re.findall(r"[^\W_]+", part.lower())
-    if any(_has_secret_word(word) for word in whole) and not any(_has_secret_word(word) for word in words):
+    if any(_has_secret_word(word) for word in whole) and not any(
+        _has_secret_word(word) for word in words
+    ):
         words = whole
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in SUFFIXES):
         words.pop()
@@ -163,8 +192,9 @@ def _has_secret_word(word: str) -> bool:
 
 
 def _is_plainly_secret(words: list[str]) -> bool:
-    """Whether the words themselves are a secret's: one of `SECRET_WORDS`, or key(s) and token(s) with a
-    `SECRET_QUALIFIERS` word."""
+    """Whether the words themselves are a secret's: one of `SECRET_WORDS`, or key(s) and token(s)
+    with a `SECRET_QUALIFIERS` word.
+    """
     if not words or words[-1] in ABOUT:
         return False
     if any(_has_secret_word(word) for word in words):
@@ -184,12 +214,20 @@ def _judge_words(words: list[str]) -> Verdict:
         return Verdict.HIDDEN  # whoever has the address can post
     if last in ABOUT:
         return Verdict.SHOWN
-    if last in ("keys", "tokens", "key", "token") and before in HARMLESS_BEFORE and not _is_plainly_secret(words[:-1]):
+    if (
+        last in ("keys", "tokens", "key", "token")
+        and before in HARMLESS_BEFORE
+        and not _is_plainly_secret(words[:-1])
+    ):
         return Verdict.SHOWN
     if words[0] in ("num", "max", "min", "total", "count") and last.endswith("s"):
         return Verdict.SHOWN
     if last in ("keys", "tokens"):
-        return Verdict.HIDDEN if before in SECRET_QUALIFIERS or _has_secret_word(before) else Verdict.SHOWN
+        return (
+            Verdict.HIDDEN
+            if before in SECRET_QUALIFIERS or _has_secret_word(before)
+            else Verdict.SHOWN
+        )
     if words[-3:] == ["access", "key", "id"] or any(_has_secret_word(word) for word in words):
         return Verdict.HIDDEN
     if last in ("key", "token"):
@@ -203,7 +241,11 @@ def _judge_last(words: list[str], last: str, before: str) -> Verdict:
             return Verdict.HIDDEN
         return Verdict.IF_RANDOM if not before or last == "pwd" else Verdict.SHOWN
     if last in _ALONE or "".join(words[-2:]) in ("basicauth", "connectionstring", "proxyauth"):
-        return Verdict.HIDDEN if before or last in ("authorization", "cookie", "webhook") else Verdict.IN_DATA
+        return (
+            Verdict.HIDDEN
+            if before or last in ("authorization", "cookie", "webhook")
+            else Verdict.IN_DATA
+        )
     if last in _SIGNATURES:
         return Verdict.HIDDEN if "amz" in words or "goog" in words else Verdict.IF_RANDOM
     return Verdict.SHOWN

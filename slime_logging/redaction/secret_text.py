@@ -1,8 +1,9 @@
-"""Secrets inside a text: `name=value`, `"name": value`, `--name value`, YAML lines, headers, queries, XML elements.
+"""Secrets inside a text: `name=value`, `"name": value`, `--name value`, YAML lines, headers,
+queries, XML elements.
 
-Policy: the text is never parsed and written anew; a value's characters are replaced where they stand, and everything
-else stays byte for byte. Where the end of a value is unclear, more is hidden rather than less. The cost grows
-linearly with the text.
+Policy: the text is never parsed and written anew; a value's characters are replaced where they
+stand, and everything else stays byte for byte. Where the end of a value is unclear, more is hidden
+rather than less. The cost grows linearly with the text.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Hide = Callable[[str, str], str]
 """(name, value) -> what stands for the value."""
 
 _NAME = re.compile(
-    # Not inside a word or path; `\n`, `\r`, `\t` of an escaped text are no part of the word behind them.
+    # Not inside a word or path; `\n`, `\r`, `\t` of an escaped text are no part of the word behind
+    # them.
     r"(?:(?<=\\[nrt])|(?<![\w./-])(?!(?<=\\)[nrt]))(?P<flag>--?(?=\w))?"
     r"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?\w[\w./-]*)"
 )
@@ -37,31 +39,42 @@ _NEXT_ITEM = re.compile(r"\\*[\"']\s*,\s*(?=\\*[\"'])")
 _NEXT_WORD = re.compile(r"[ \t]+(?!-{1,2}[A-Za-z])(?=\S)")
 _LOOSELY = re.compile(r"(?:\||->|is|to|was|,)?")
 _LOOSE = re.compile(rf"[ \t]*[ \t,|](?:{_LOOSELY.pattern}[ \t]+)?(?=[^\s=:-])")
-"""`API_KEY x`, `API_KEY -> x`, `the password is x`, `| api_key | x |`: only what is no plain word counts as a value
-there."""
+"""`API_KEY x`, `API_KEY -> x`, `the password is x`, `| api_key | x |`: only what is no plain word
+counts as a value there.
+"""
 _VALUE_OF_NAME = re.compile(r"\\*[\"'],?\s*(?:\\*[\"'])?[vV]alue(?:\\*[\"'])?\s*[=:]\s*")
 _ELEMENT = re.compile(r"[^<>]{0,80}>")
 _RUN = re.compile(r"(?:<hidden: [^<>]*>|[^\s\"'`\\]|\\(?!\\*[\"'`]))+")
 _JSON_LITERAL = re.compile(r"(?:<hidden: [^<>]*>|[^\s,}\]\"'\\])+")
 _STOP = re.compile(r"[,;&|](?=\s|\\*[\"'`]?-{0,2}[\w.-]+\\*[\"'`]?(?:=|:)|\Z)|</")
 _OPENS_QUOTE = re.compile(r"(?:\A[bBrRuUfF]{1,2}|[\w.]*[(\[{=])\Z")
-_SCHEME = re.compile(r"(?i:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256|splunk)[ \t]+(?=[^\s\"'`])")
+_SCHEME = re.compile(
+    r"(?i:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256|splunk)[ \t]+(?=[^\s\"'`])"
+)
 _LINE = re.compile(r"[^\r\n\"'`]+")
 _HEADERS = re.compile(r"(?i:(?:proxy-?)?authorization|(?:set-?)?cookie)\Z")
-_NOTHING = re.compile(r"(?i:true|false|null|none|nil|yes|no|on|off|~|\.\.\.|str|string|bytes|optional\[str\])?\Z")
+_NOTHING = re.compile(
+    r"(?i:true|false|null|none|nil|yes|no|on|off|~|\.\.\.|str|string|bytes|optional\[str\])?\Z"
+)
 _LINE_START = re.compile(r"(?:^|\n)(?P<indent>[ \t]*)(?:#+[ \t]*)?(?P<dash>(?:-[ \t]+)*)[\"']?\Z")
 _YAML_REST = re.compile(r"[^\r\n]*")
 _FLAG = re.compile(r"--?[A-Za-z]")
 NAME_LIKE = re.compile(r"(?:[\w.-]+/)*[A-Za-z]+(?:_[A-Za-z]+)+")
-"""A text that is itself an option's name: beside another name it is not that one's value, but one more of a list."""
+"""A text that is itself an option's name: beside another name it is not that one's value, but one
+more of a list.
+"""
 _BEFORE_BRACKET = re.compile(r"(?:\\*[\"'`])?\s*[=:]\s*[\[{(]")
 _MAX_LOOKED_AT = 2_000
-"""Longer values under a name that says too little are hidden unread, so that no text costs quadratic time."""
+"""Longer values under a name that says too little are hidden unread, so that no text costs
+quadratic time.
+"""
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
 class _Value(NamedTuple):
-    """Where a value stands, its text without quotes, and the quotes to put around what replaces it."""
+    """Where a value stands, its text without quotes, and the quotes to put around what replaces
+    it.
+    """
 
     start: int
     end: int
@@ -70,7 +83,9 @@ class _Value(NamedTuple):
 
 
 def hide_assigned(text: str, judge: Judge, hide: Hide) -> str:
-    """The text with the value of every assignment to a secret name replaced by `hide(name, value)`."""
+    """The text with the value of every assignment to a secret name replaced by `hide(name,
+    value)`.
+    """
     pieces: list[str] = []
     done = 0
     for match in _NAME.finditer(text):
@@ -80,7 +95,9 @@ def hide_assigned(text: str, judge: Judge, hide: Hide) -> str:
         if match.start() and text[match.start() - 1] == "%":
             name = name[2:]
         verdict = judge(name)
-        if verdict is Verdict.SHOWN or (verdict is Verdict.IF_RANDOM and _BEFORE_BRACKET.match(text, match.end())):
+        if verdict is Verdict.SHOWN or (
+            verdict is Verdict.IF_RANDOM and _BEFORE_BRACKET.match(text, match.end())
+        ):
             continue
         shown_as = name.replace("-", "_") if match["flag"] else name
         for value in _values(text, match, name):
@@ -89,7 +106,12 @@ def hide_assigned(text: str, judge: Judge, hide: Hide) -> str:
                 continue
             if not _is_secret(text, match, value, verdict):
                 continue
-            pieces += [text[done : value.start], value.quote, hide(shown_as, value.text), value.quote]
+            pieces += [
+                text[done : value.start],
+                value.quote,
+                hide(shown_as, value.text),
+                value.quote,
+            ]
             done = value.end
     return "".join(pieces) + text[done:] if pieces else text
 
@@ -104,7 +126,12 @@ def _is_secret(text: str, match: re.Match[str], value: _Value, verdict: Verdict)
         return looks_random(plain)
     if not match["flag"] and _LOOSELY.fullmatch(between):
         return verdict >= Verdict.HIDDEN and is_mixed(plain)
-    if verdict is Verdict.IN_DATA and not match["flag"] and between == ":" and "\n" not in value.text:
+    if (
+        verdict is Verdict.IN_DATA
+        and not match["flag"]
+        and between == ":"
+        and "\n" not in value.text
+    ):
         return is_mixed(plain)
     return True
 
@@ -140,8 +167,9 @@ def _to_line_end(text: str, start: int) -> _Value:
 
 
 def _following(text: str, end: int, name: str, *, is_flag: bool) -> list[_Value]:
-    """The words behind a flag, or the quoted items behind a quoted name; a name in the plural takes all up to the
-    next flag."""
+    """The words behind a flag, or the quoted items behind a quoted name; a name in the plural takes
+    all up to the next flag.
+    """
     values: list[_Value] = []
     patterns = (_NEXT_ITEM, _NEXT_WORD) if is_flag else (_NEXT_ITEM,)
     while found := next((m for pattern in patterns if (m := pattern.match(text, end))), None):
@@ -157,11 +185,21 @@ def _following(text: str, end: int, name: str, *, is_flag: bool) -> list[_Value]
     return values
 
 
-def _assigned(text: str, match: re.Match[str], assign: re.Match[str], name: str, before: str) -> list[_Value]:
+def _assigned(
+    text: str, match: re.Match[str], assign: re.Match[str], name: str, before: str
+) -> list[_Value]:
     start = assign.end()
-    line = _LINE_START.search(text, max(0, match.start() - 200), match.start()) if ":" in assign.group() else None
+    line = (
+        _LINE_START.search(text, max(0, match.start() - 200), match.start())
+        if ":" in assign.group()
+        else None
+    )
     is_quoted_name = assign.group()[0] in "\\\"'`"
-    if line and not match["flag"] and (start == len(text) or text[start - 1] in " \t\n" or text[start] in "\r\n"):
+    if (
+        line
+        and not match["flag"]
+        and (start == len(text) or text[start - 1] in " \t\n" or text[start] in "\r\n")
+    ):
         return [_yaml(text, start, line, is_quoted_name)]
     if start >= len(text):
         return []
@@ -191,7 +229,9 @@ def _quote_in(assign: re.Match[str]) -> str:
 
 
 def _one(text: str, start: int) -> _Value:
-    """One value as shells, JSON and Python write it: quoted, in brackets, or a run without spaces."""
+    """One value as shells, JSON and Python write it: quoted, in brackets, or a run without
+    spaces.
+    """
     quote = _QUOTE.match(text, start)
     if quote:
         return _quoted(text, start, quote)
@@ -215,7 +255,9 @@ def _one(text: str, start: int) -> _Value:
 
 
 def _quoted(text: str, start: int, quote: re.Match[str]) -> _Value:
-    """A quoted value, with what follows it without a space: 'it''s' of YAML, 'it'"'"'s' of shells."""
+    """A quoted value, with what follows it without a space: 'it''s' of YAML, 'it'"'"'s' of
+    shells.
+    """
     inner_end, end = _closing(text, quote)
     while not quote.group(1) and end < len(text) and (text[end] in "\"'" or text[end].isalnum()):
         inner = _QUOTE.match(text, end)
@@ -225,10 +267,11 @@ def _quoted(text: str, start: int, quote: re.Match[str]) -> _Value:
 
 
 def _closing(text: str, quote: re.Match[str]) -> tuple[int, int]:
-    """Where a quoted text ends, without and with its closing quote; at the text's end where it is never closed.
+    """Where a quoted text ends, without and with its closing quote; at the text's end where it is
+    never closed.
 
-    It is closed by the same quote behind as many backslashes, as in JSON inside of JSON; more backslashes escape a
-    quote.
+    It is closed by the same quote behind as many backslashes, as in JSON inside of JSON; more
+    backslashes escape a quote.
     """
     depth, mark = len(quote.group(1)), quote.group(2)
     for close in _DELIMITERS[mark].finditer(text, quote.end()):
@@ -257,7 +300,9 @@ def _balanced(text: str, start: int) -> int:
 
 
 def _yaml(text: str, start: int, line: re.Match[str], is_quoted_name: bool) -> _Value:
-    """The value of a YAML line: quoted or bracketed, else the rest of the line and every deeper line below it."""
+    """The value of a YAML line: quoted or bracketed, else the rest of the line and every deeper
+    line below it.
+    """
     quote = _QUOTE.match(text, start)
     if quote:
         return _quoted(text, start, quote)
@@ -268,11 +313,17 @@ def _yaml(text: str, start: int, line: re.Match[str], is_quoted_name: bool) -> _
     first = text[start:end]
     if is_quoted_name and first.rstrip().endswith((",", "}", "]")):
         literal = _JSON_LITERAL.match(text, start)
-        return _Value(start, literal.end(), literal.group(), '"') if literal else _Value(start, start, "")
+        return (
+            _Value(start, literal.end(), literal.group(), '"')
+            if literal
+            else _Value(start, start, "")
+        )
     indent = len(line["indent"]) + len(line["dash"])
     if _NOTHING.match(first.strip()) and first.strip():
         return _Value(start, end, first)
-    below = re.compile(rf"(?:\r?\n(?:[ \t]{{{indent + 1},}}[^\r\n]*|[ \t]*(?=\r?\n)|[ \t]{{{indent}}}-[ \t][^\r\n]*))*")
+    below = re.compile(
+        rf"(?:\r?\n(?:[ \t]{{{indent + 1},}}[^\r\n]*|[ \t]*(?=\r?\n)|[ \t]{{{indent}}}-[ \t][^\r\n]*))*"
+    )
     deeper = below.match(text, end)
     if deeper and deeper.group().strip():
         return _Value(start, deeper.end(), first + deeper.group())

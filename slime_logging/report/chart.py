@@ -1,4 +1,6 @@
-"""A chart as the numbers that an SVG needs: lines in a box of `WIDTH` by `HEIGHT` units, and the marks of its axes."""
+"""A chart as the numbers that an SVG needs: lines in a box of `WIDTH` by `HEIGHT` units, and the
+marks of its axes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ NUM_MARKS = 5
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A value of an axis: where it is, in units of the box from its upper left corner, and its text."""
+    """A value of an axis: where it is, in units of the box from its upper left corner, and its
+    text.
+    """
 
     place: float
     text: str
@@ -23,7 +27,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One role's course: the `d` of an SVG path, its single points as (x, y), and its last value as text."""
+    """One role's course: the `d` of an SVG path, its single points as (x, y), and its last value as
+    text.
+    """
 
     role: str
     number: int
@@ -45,11 +51,14 @@ class Chart:
     y_marks: tuple[Mark, ...]
 
 
-def chart(title: str, axis: str, courses: Mapping[str, Course], role_numbers: Mapping[str, int]) -> Chart:
+def chart(
+    title: str, axis: str, courses: Mapping[str, Course], role_numbers: Mapping[str, int]
+) -> Chart:
     """Draw the courses of a metric over one pair of axes.
 
     Args:
-        title: the metric. axis: its step key. courses: role -> its course, with a point at least in one of them.
+        title: the metric. axis: its step key. courses: role -> its course, with a point at least in
+        one of them.
         role_numbers: role -> the number of its colour, the same in all charts.
     """
     drawn = [course for course in courses.values() if course.last is not None]
@@ -81,13 +90,20 @@ def chart(title: str, axis: str, courses: Mapping[str, Course], role_numbers: Ma
         title,
         axis,
         tuple(lines),
-        x_marks=tuple(Mark(_share(x, x_from, x_to) * WIDTH, number_text(x)) for x in marks(x_from, x_to)),
-        y_marks=tuple(Mark((1 - _share(y, y_from, y_to)) * HEIGHT, number_text(y)) for y in marks(y_from, y_to)),
+        x_marks=tuple(
+            Mark(_share(x, x_from, x_to) * WIDTH, number_text(x)) for x in marks(x_from, x_to)
+        ),
+        y_marks=tuple(
+            Mark((1 - _share(y, y_from, y_to)) * HEIGHT, number_text(y))
+            for y in marks(y_from, y_to)
+        ),
     )
 
 
 def marks(low: float, high: float) -> list[float]:
-    """Round values from `low` to `high`, `NUM_MARKS` at the most: steps of 1, 2 or 5 times a power of ten."""
+    """Round values from `low` to `high`, `NUM_MARKS` at the most: steps of 1, 2 or 5 times a power
+    of ten.
+    """
     width = high - low
     if not sys.float_info.min < width < math.inf:
         return [low, high]
@@ -101,14 +117,18 @@ def marks(low: float, high: float) -> list[float]:
 
 
 def number_text(value: float) -> str:
-    """A number in at most four significant digits; whole numbers below a million in all of theirs."""
+    """A number in at most four significant digits; whole numbers below a million in all of
+    theirs.
+    """
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.4g}"
 
 
 def _range(low: float, high: float) -> tuple[float, float]:
-    """The ends of an axis: a single value gets some room around it, so that it does not lie on the edge."""
+    """The ends of an axis: a single value gets some room around it, so that it does not lie on the
+    edge.
+    """
     if low < high:
         return low, high
     room = abs(low) * 0.1 or 1.0
@@ -116,7 +136,9 @@ def _range(low: float, high: float) -> tuple[float, float]:
 
 
 def _share(value: float, low: float, high: float) -> float:
-    """How far a value is on the way from `low` to `high`, also where their difference is too large or small."""
+    """How far a value is on the way from `low` to `high`, also where their difference is too large
+    or small.
+    """
     width = high / 2 - low / 2
     return (value / 2 - low / 2) / width if width else 0.5
 

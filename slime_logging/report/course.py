@@ -1,7 +1,8 @@
-"""The course of a metric over its steps in bounded memory: the lowest and highest value of each stretch of points.
+"""The course of a metric over its steps in bounded memory: the lowest and highest value of each
+stretch of points.
 
-Policy: the extremes of a metric are never smoothed away, because they are what one looks for; a course holds the same
-amount whether the run has a hundred rows or a million.
+Policy: the extremes of a metric are never smoothed away, because they are what one looks for; a
+course holds the same amount whether the run has a hundred rows or a million.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import math
 from dataclasses import dataclass, field
 
 MAX_STRETCHES = 256
-"""A course is halved when it has as many: between half of it and all of it are drawn, some two pixels each."""
+"""A course is halved when it has as many: between half of it and all of it are drawn, some two
+pixels each.
+"""
 
 Point = tuple[float, float]
 """(step, value), both finite."""
@@ -18,7 +21,9 @@ Point = tuple[float, float]
 
 @dataclass(slots=True)
 class Stretch:
-    """Points that follow each other: the lowest and the highest of them, each with its number among all points."""
+    """Points that follow each other: the lowest and the highest of them, each with its number among
+    all points.
+    """
 
     low: Point
     high: Point
@@ -45,12 +50,15 @@ class Stretch:
         """One point or two, in their order."""
         if self.low_number == self.high_number:
             return [self.low]
-        return [self.low, self.high] if self.low_number < self.high_number else [self.high, self.low]
+        return (
+            [self.low, self.high] if self.low_number < self.high_number else [self.high, self.low]
+        )
 
 
 @dataclass(slots=True)
 class Course:
-    """One metric of one role. Points come in the order of their rows; `begin_line` says that a new line begins there.
+    """One metric of one role. Points come in the order of their rows; `begin_line` says that a new
+    line begins there.
 
     `num_gaps` counts values that are not finite: they interrupt the line.
     """
@@ -66,11 +74,15 @@ class Course:
     _begins: bool = True
 
     def begin_line(self) -> None:
-        """The next point does not follow from the one before: another process, or a start of the run."""
+        """The next point does not follow from the one before: another process, or a start of the
+        run.
+        """
         self._begins = True
 
     def add(self, step: float, value: float) -> None:
-        """Take in a point. A step below the last one begins a new line: the run went back to a checkpoint."""
+        """Take in a point. A step below the last one begins a new line: the run went back to a
+        checkpoint.
+        """
         if not (math.isfinite(value) and math.isfinite(step)):
             self.num_gaps += 1
             self._begins = True
@@ -80,7 +92,9 @@ class Course:
         self.num_points += 1
         self.last = point
         if self._begins or self._num_in_last >= self._per_stretch:
-            self._stretches.append(Stretch(point, point, self.num_points, self.num_points, self._begins))
+            self._stretches.append(
+                Stretch(point, point, self.num_points, self.num_points, self._begins)
+            )
             self._num_in_last = 1
             self._begins = False
         else:
@@ -100,7 +114,9 @@ class Course:
         return lines
 
     def _halve(self) -> None:
-        """Join the stretches by pairs; across the beginnings of lines only where there are too many of those."""
+        """Join the stretches by pairs; across the beginnings of lines only where there are too many
+        of those.
+        """
         self._stretches = _joined(self._stretches, is_across_lines=False)
         if len(self._stretches) > MAX_STRETCHES * 3 // 4:
             self._stretches = _joined(self._stretches, is_across_lines=True)

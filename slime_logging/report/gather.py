@@ -1,7 +1,7 @@
 """What the page shows, out of a run's directory: read once from start to end, in bounded memory.
 
-Policy: the directory is hostile input, like for every reader of it. Of more metrics than `MAX_COURSES`, and of longer
-texts than `MAX_TEXT_CHARS`, the page says that there are more.
+Policy: the directory is hostile input, like for every reader of it. Of more metrics than
+`MAX_COURSES`, and of longer texts than `MAX_TEXT_CHARS`, the page says that there are more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from slime_logging.values.json_value import Json
 from slime_logging.values.row import Row
 
 MAX_COURSES = 600
-"""Metrics times roles that are drawn: a course takes up to 50 kB of memory, and a chart up to 10 kB of the page."""
+"""Metrics times roles that are drawn: a course takes up to 50 kB of memory, and a chart up to 10 kB
+of the page.
+"""
 
 MAX_TEXT_CHARS = 2_000
 
@@ -35,7 +37,9 @@ JOB_NAME = "job"
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The metrics of one prefix: charts of numbers, and (metric, role, last value) of everything else."""
+    """The metrics of one prefix: charts of numbers, and (metric, role, last value) of everything
+    else.
+    """
 
     name: str
     charts: tuple[Chart, ...]
@@ -45,7 +49,9 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigTable:
-    """One configuration key a line, a column for each role; `differs` where its values are not all the same."""
+    """One configuration key a line, a column for each role; `differs` where its values are not all
+    the same.
+    """
 
     columns: tuple[str, ...]
     lines: tuple[tuple[str, tuple[str, ...], bool], ...]
@@ -55,7 +61,8 @@ class ConfigTable:
 class Report:
     """Everything on the page; all texts are plain, and still to be escaped for HTML.
 
-    `made_s` is Unix seconds. `config` is the roles' own, `facts` (key, value) what belongs to the job or a process.
+    `made_s` is Unix seconds. `config` is the roles' own, `facts` (key, value) what belongs to the
+    job or a process.
     """
 
     status: RunStatus
@@ -93,7 +100,9 @@ def gather(directory: RunDirectory, advance: Callable[[int], None]) -> Report:
         groups=metrics.groups(status.run.axes),
         num_not_drawn=len(metrics.not_drawn),
         config=_config_table(config.roles),
-        facts=tuple((shortened(key), shown(value)) for key, value in sorted(by_role(config)[JOB].items())),
+        facts=tuple(
+            (shortened(key), shown(value)) for key, value in sorted(by_role(config)[JOB].items())
+        ),
         num_rows_read=metrics.num_rows,
     )
 
@@ -101,7 +110,9 @@ def gather(directory: RunDirectory, advance: Callable[[int], None]) -> Report:
 def _in_order(directory: RunDirectory) -> list[Path]:
     """The journals by the start of the run that they are of, and their own time."""
     openings = ((path, read_opening(path)) for path in directory.journal_paths())
-    known = [(opening.start, opening.time_s, path) for path, opening in openings if opening is not None]
+    known = [
+        (opening.start, opening.time_s, path) for path, opening in openings if opening is not None
+    ]
     return [path for _, _, path in sorted(known)]
 
 
@@ -132,7 +143,9 @@ class Metrics:
         step = as_double(row.step)
         for name, value in flatten(row.metrics).items():
             if isinstance(value, bool) or is_number(value):
-                course = self._courses.get(name, {}).get(role) or self._new_course(name, role, row.step_key)
+                course = self._courses.get(name, {}).get(role) or self._new_course(
+                    name, role, row.step_key
+                )
                 if course is not None:
                     course.add(step, as_double(value))  # type: ignore[arg-type]
             elif name in self._texts or len(self._texts) < MAX_COURSES:
@@ -153,18 +166,28 @@ class Metrics:
             self.not_drawn.add(name)
 
     def groups(self, axes: Mapping[str, str]) -> tuple[Group, ...]:
-        """The metrics by prefix: those of the run's table of axes first, hosts' system metrics last and closed."""
+        """The metrics by prefix: those of the run's table of axes first, hosts' system metrics last
+        and closed.
+        """
         roles = sorted({role for courses in self._courses.values() for role in courses})
         numbers = {role: number for number, role in enumerate(roles)}
         names = sorted(self._courses.keys() | self._texts.keys())
-        prefixes = sorted({_prefix(name) for name in names}, key=lambda prefix: _group_order(prefix, axes))
+        prefixes = sorted(
+            {_prefix(name) for name in names}, key=lambda prefix: _group_order(prefix, axes)
+        )
         return tuple(
             Group(
                 name=prefix,
                 charts=tuple(
-                    chart(shortened(name), shortened(self._axis_of[name]), self._courses[name], numbers)
+                    chart(
+                        shortened(name),
+                        shortened(self._axis_of[name]),
+                        self._courses[name],
+                        numbers,
+                    )
                     for name in names
-                    if _prefix(name) == prefix and any(c.last is not None for c in self._courses.get(name, {}).values())
+                    if _prefix(name) == prefix
+                    and any(c.last is not None for c in self._courses.get(name, {}).values())
                 ),
                 texts=tuple(
                     (shortened(name), role, text)
@@ -184,7 +207,9 @@ def shown(value: Json) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text with its control characters made visible, and its middle left out where it is very long."""
+    """A text with its control characters made visible, and its middle left out where it is very
+    long.
+    """
     if len(text) > MAX_TEXT_CHARS:
         text = f"{text[: MAX_TEXT_CHARS - 100]} ... ({len(text):,} characters) ... {text[-50:]}"
     return escape_terminal(text)
@@ -192,7 +217,13 @@ def shortened(text: str) -> str:
 
 def _prefix(name: str) -> str:
     parts = name.split("/")
-    return "/".join(parts[:2]) if parts[0] == SYSTEM and len(parts) > 2 else parts[0] if len(parts) > 1 else ""
+    return (
+        "/".join(parts[:2])
+        if parts[0] == SYSTEM and len(parts) > 2
+        else parts[0]
+        if len(parts) > 1
+        else ""
+    )
 
 
 def _group_order(prefix: str, axes: Mapping[str, str]) -> tuple[bool, int, str]:

@@ -1,7 +1,7 @@
 """The page as HTML: one file that loads nothing and runs nothing.
 
-Policy: every text is escaped by jinja2, and by `shown` before it; the page forbids itself scripts, requests and
-frames, so that a hostile run can do nothing in the browser of who looks at it.
+Policy: every text is escaped by jinja2, and by `shown` before it; the page forbids itself scripts,
+requests and frames, so that a hostile run can do nothing in the browser of who looks at it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """From the text of a YAML value to the value that the flag would have given.
 
-Policy: what argparse makes of the same text is what comes out, with four differences on purpose: whole numbers may be
-written `1e3` and `10.0`, NaN is refused, switches take true and false, and a mapping may stand where the flag takes
-JSON. A value that does not fit raises `Mistake`, with the reason and the fix; nothing is guessed and nothing cut off.
-Where the current value is a `torch.dtype` or an enum member, so is the new one.
+Policy: what argparse makes of the same text is what comes out, with four differences on purpose:
+whole numbers may be written `1e3` and `10.0`, NaN is refused, switches take true and false, and a
+mapping may stand where the flag takes JSON. A value that does not fit raises `Mistake`, with the
+reason and the fix; nothing is guessed and nothing cut off. Where the current value is a
+`torch.dtype` or an enum member, so is the new one.
 """
 
 from __future__ import annotations
@@ -41,16 +42,24 @@ def _list(target: Target, node: Node) -> Any:
     nargs = None if target.option is None else target.option.nargs
     if isinstance(nargs, int) and len(nodes) != nargs:
         raise Mistake(
-            node, f"`{target.name}` takes exactly {nargs} values, not {len(nodes)}", f"write a list of {nargs}"
+            node,
+            f"`{target.name}` takes exactly {nargs} values, not {len(nodes)}",
+            f"write a list of {nargs}",
         )
     default = None if target.option is None else target.option.default
     if nargs == "+" and not nodes and default != []:
-        raise Mistake(node, f"`{target.name}` takes at least one value", "give one, or null to unset it")
+        raise Mistake(
+            node, f"`{target.name}` takes at least one value", "give one, or null to unset it"
+        )
     item_target = _item_target(target)
-    values = [_item(item_target, item, number, isinstance(node, Items)) for number, item in enumerate(nodes, 1)]
+    values = [
+        _item(item_target, item, number, isinstance(node, Items))
+        for number, item in enumerate(nodes, 1)
+    ]
     if isinstance(target.base, tuple | set | frozenset):
         return type(target.base)(values)
-    # Megatron's validation makes a list of one into its item where the default is no list (moe_aux_loss_coeff)
+    # Megatron's validation makes a list of one into its item where the default is no list
+    # (moe_aux_loss_coeff)
     is_unwrapped = target.base is not None and (
         not isinstance(target.base, list) or isinstance(default, str | int | float)
     )
@@ -70,7 +79,9 @@ def _item(target: Target, node: Node, number: int, in_list: bool) -> Any:
         return convert_one(target, node)
     except Mistake as mistake:
         raise Mistake(
-            mistake.node, f"item {number}: {mistake.reason}" if in_list else mistake.reason, mistake.fix
+            mistake.node,
+            f"item {number}: {mistake.reason}" if in_list else mistake.reason,
+            mistake.fix,
         ) from None
 
 

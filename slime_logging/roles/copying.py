@@ -1,7 +1,8 @@
 """A namespace of one's own: the copy that a role's arguments are written into.
 
-Policy: containers are copied, at any depth; what cannot be copied (locks, open files, live handles) is taken over by
-reference and never an error. The copy keeps the namespace's class, and objects that the base held twice it holds twice.
+Policy: containers are copied, at any depth; what cannot be copied (locks, open files, live handles)
+is taken over by reference and never an error. The copy keeps the namespace's class, and objects
+that the base held twice it holds twice.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def copy_namespace(base: Namespace) -> Namespace:
 
 
 def copy_value(value: Any, memo: dict[int, Any]) -> Any:
-    """A copy of a value, or the value itself where it cannot be copied. `memo` is as in `copy.deepcopy`."""
+    """A copy of a value, or the value itself where it cannot be copied. `memo` is as in
+    `copy.deepcopy`.
+    """
     if isinstance(value, ATOMS):
         return value
     if id(value) in memo:
@@ -38,7 +41,9 @@ def copy_value(value: Any, memo: dict[int, Any]) -> Any:
     if kind is dict:
         entries: dict[Any, Any] = {}
         memo[id(value)] = entries
-        entries.update((copy_value(key, memo), copy_value(item, memo)) for key, item in value.items())
+        entries.update(
+            (copy_value(key, memo), copy_value(item, memo)) for key, item in value.items()
+        )
         return entries
     if kind in (tuple, set):
         return kind(copy_value(item, memo) for item in value)

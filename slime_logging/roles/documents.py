@@ -1,7 +1,8 @@
 """Role files that have been read, by the namespace that they were read for.
 
-Policy: the text is read once for a namespace object and path in a process, and forgotten with the namespace. Nothing is
-added to the namespace. A namespace that cannot be referenced weakly has its file read each time.
+Policy: the text is read once for a namespace object and path in a process, and forgotten with the
+namespace. Nothing is added to the namespace. A namespace that cannot be referenced weakly has its
+file read each time.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Documents:
                 shelf.documents.pop(str(Path(path).absolute()), None)
 
     def unsaid(self, owner: object, path: str | None, texts: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the warnings that were not given out for this namespace and file yet; they count as said now."""
+        """Those of the warnings that were not given out for this namespace and file yet; they count
+        as said now.
+        """
         with self._lock:
             shelf = self._shelf(owner)
             if shelf is None:

@@ -1,7 +1,8 @@
 """The frame of a role file: a top-level `megatron` list of entries, each `{name, role, overrides}`.
 
-Policy: nothing of the frame is skipped. A key, role or shape that the frame does not have is a mistake, told with the
-others; entries that are right as far as they go are handed on, so that their values are checked in the same pass.
+Policy: nothing of the frame is skipped. A key, role or shape that the frame does not have is a
+mistake, told with the others; entries that are right as far as they go are handed on, so that their
+values are checked in the same pass.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class RoleEntry:
 def entries_of(document: Document, roles: Sequence[str]) -> tuple[list[RoleEntry], list[Problem]]:
     """The entries of a document, and what is wrong with its frame.
 
-    An entry whose role is misspelt is given under the nearest role, so that its values can be checked too.
+    An entry whose role is misspelt is given under the nearest role, so that its values can be
+    checked too.
     """
     frame = _Frame(tuple(roles))
     return frame.read(document.root), frame.problems
@@ -59,17 +61,27 @@ class _Frame:
             return []
         for key, _ in root.pairs:
             if key.text != "megatron":
-                self._report(key, f"the top-level key `{shown(key.text)}` has no meaning in a role file", "take it out")
+                self._report(
+                    key,
+                    f"the top-level key `{shown(key.text)}` has no meaning in a role file",
+                    "take it out",
+                )
         entries = root.get("megatron")
         if not isinstance(entries, Items):
-            self._report(entries or root, "the top-level 'megatron' list is no list", f"for example {EXAMPLE}")
+            self._report(
+                entries or root,
+                "the top-level 'megatron' list is no list",
+                f"for example {EXAMPLE}",
+            )
             return []
         read = [self._entry(node) for node in entries.nodes]
         return [entry for entry in read if entry is not None]
 
     def _entry(self, node: Node) -> RoleEntry | None:
         if not isinstance(node, Entries):
-            self._report(node, "an entry of the 'megatron' list must be a mapping", f"for example {EXAMPLE}")
+            self._report(
+                node, "an entry of the 'megatron' list must be a mapping", f"for example {EXAMPLE}"
+            )
             return None
         for key, value in node.pairs:
             if key.text not in ENTRY_KEYS:
@@ -82,32 +94,51 @@ class _Frame:
     def _report_entry_key(self, key: Scalar) -> None:
         near = nearest_texts(key.text, ENTRY_KEYS, 1)
         fix = f"write `{near[0]}`" if near else "arguments of the role go below `overrides`"
-        self._report(key, f"an entry has name, role and overrides; `{shown(key.text)}` is none of them", fix)
+        self._report(
+            key, f"an entry has name, role and overrides; `{shown(key.text)}` is none of them", fix
+        )
 
     def _role(self, node: Entries) -> tuple[str, str | None]:
         """The role to check the entry for, and the role to name in what is told of it."""
         value = node.get("role")
         listed = ", ".join(self._roles)
         if not isinstance(value, Scalar) or value.is_null:
-            self._report(value or node, "the entry has no role", f"write `role: {self._roles[-1]}` (one of {listed})")
+            self._report(
+                value or node,
+                "the entry has no role",
+                f"write `role: {self._roles[-1]}` (one of {listed})",
+            )
             return self._roles[0], None
         if value.text not in self._roles:
             near = nearest_texts(value.text.lower(), self._roles, 1)
             fix = f"write `role: {near[0]}`" if near else f"write one of {listed}"
-            self._report(value, f"there is no role '{shown(value.text)}'; the roles are {listed}", fix)
+            self._report(
+                value, f"there is no role '{shown(value.text)}'; the roles are {listed}", fix
+            )
             return near[0] if near else self._roles[0], near[0] if near else None
         if value.text in self._seen:
-            reason = f"a second entry for the role {value.text}; the first is on line {self._seen[value.text]}"
+            reason = (
+                f"a second entry for the role {value.text}; the first is on line"
+                f" {self._seen[value.text]}"
+            )
             self._report(value, reason, "put all overrides of a role into one entry")
         self._seen.setdefault(value.text, value.line)
         return value.text, value.text
 
     def _written(self, node: Entries, role: str | None) -> dict[str, Written]:
         given = [(key, value) for key, value in node.pairs if key.text in ("overrides", "args")]
-        given = [(key, value) for key, value in given if not (isinstance(value, Scalar) and value.is_null)]
+        given = [
+            (key, value)
+            for key, value in given
+            if not (isinstance(value, Scalar) and value.is_null)
+        ]
         if len(given) > 1:
-            self._report(given[1][0], "an entry has `overrides` or `args`, which is the same thing, not both",
-                         "move all of them below `overrides`", role)  # fmt: skip
+            self._report(
+                given[1][0],
+                "an entry has `overrides` or `args`, which is the same thing, not both",
+                "move all of them below `overrides`",
+                role,
+            )
         written: dict[str, Written] = {}
         for name, value in given:
             if not isinstance(value, Entries):
@@ -129,4 +160,8 @@ class _Frame:
 
     def _report(self, node: Node, reason: str, fix: str, role: str | None = None) -> None:
         text = shown_value("", node.text) if isinstance(node, Scalar) else ""
-        self.problems.append(Problem(line=node.line, column=node.column, text=text, reason=reason, fix=fix, role=role))
+        self.problems.append(
+            Problem(
+                line=node.line, column=node.column, text=text, reason=reason, fix=fix, role=role
+            )
+        )

@@ -1,8 +1,9 @@
-"""The arguments that a job's flags give, from the option table alone: no Megatron-LM, no slime needed.
+"""The arguments that a job's flags give, from the option table alone: no Megatron-LM, no slime
+needed.
 
-For checking a role file before the job is queued, on a machine that has neither. Flags are parsed by argparse with the
-table's types; then what validation derives is computed by the rules of `derive.py`. What only a running job knows
-(checkpoints found, tokenizers) stays at its default.
+For checking a role file before the job is queued, on a machine that has neither. Flags are parsed
+by argparse with the table's types; then what validation derives is computed by the rules of
+`derive.py`. What only a running job knows (checkpoints found, tokenizers) stays at its default.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from slime_logging.roles.megatron import patterns
 from slime_logging.roles.megatron.derive import fill
 from slime_logging.roles.megatron.options import Option, OptionTable
 
-DELETED = ("batch_size", "warmup", "model_parallel_size", "checkpoint_activations", "recompute_activations", "offload")
+DELETED = (
+    "batch_size",
+    "warmup",
+    "model_parallel_size",
+    "checkpoint_activations",
+    "recompute_activations",
+    "offload",
+)
 """Options that validation takes out of the arguments."""
 
 VALIDATED: Mapping[str, Any] = {
@@ -89,12 +97,16 @@ def _signal(text: str) -> signal.Signals:
     return signal.Signals[text]
 
 
-def arguments_of_flags(flags: Sequence[str], *, has_dtypes: bool = True) -> tuple[Namespace, list[str]]:
-    """The arguments of a job started with these flags, and the words that are no flag of the table's.
+def arguments_of_flags(
+    flags: Sequence[str], *, has_dtypes: bool = True
+) -> tuple[Namespace, list[str]]:
+    """The arguments of a job started with these flags, and the words that are no flag of the
+    table's.
 
     Args:
         flags: The job's command line, without the program.
-        has_dtypes: Whether `params_dtype` is computed, which imports torch (seconds); else it is left None.
+        has_dtypes: Whether `params_dtype` is computed, which imports torch (seconds); else it is
+            left None.
 
     Raises:
         ValueError: A flag has a value that it does not take; the message is argparse's.
@@ -123,29 +135,37 @@ def _lay_out(values: dict[str, Any]) -> None:
     values["critic_num_nodes"] = values["actor_num_nodes"]
     values["critic_num_gpus_per_node"] = values["actor_num_gpus_per_node"]
     values["use_critic"] = values["advantage_estimator"] == "ppo"
-    values["offload_train"] = bool(values["offload_train"] or values["colocate"] or values["use_critic"])
+    values["offload_train"] = bool(
+        values["offload_train"] or values["colocate"] or values["use_critic"]
+    )
     values["offload_rollout"] = bool(values["offload_rollout"] or values["colocate"])
     values["disable_grad_buffers_cpu_backup"] = values["offload_train"]
     values["disable_param_buffers_cpu_backup"] = values["offload_train"]
     values["bf16"] = not values["fp16"]
     values["transformer_pipeline_model_parallel_size"] = values["pipeline_model_parallel_size"]
-    sizes = (values[f"{kind}_parallel_size"] for kind in ("tensor_model", "pipeline_model", "context"))
+    sizes = (
+        values[f"{kind}_parallel_size"] for kind in ("tensor_model", "pipeline_model", "context")
+    )
     values["data_parallel_size"] = values["world_size"] // max(1, math.prod(sizes))
     if values["expert_tensor_parallel_size"] is None:
         values["expert_tensor_parallel_size"] = values["tensor_model_parallel_size"]
 
 
 def arguments_of_json(content: bytes, *, has_dtypes: bool = True) -> Namespace:
-    """The arguments in a JSON mapping of names to values, as `json.dumps(vars(args), default=str)` writes it.
+    """The arguments in a JSON mapping of names to values, as `json.dumps(vars(args), default=str)`
+    writes it.
 
-    `"torch.bfloat16"` becomes the dtype where `has_dtypes` and torch is installed, and `"Signals.SIGTERM"` the signal.
+    `"torch.bfloat16"` becomes the dtype where `has_dtypes` and torch is installed, and
+    `"Signals.SIGTERM"` the signal.
 
     Raises:
         ValueError: The text is no JSON mapping.
     """
     values = json.loads(content)
     if not isinstance(values, dict):
-        raise ValueError(f"the arguments are a JSON mapping of names to values, not a {type(values).__name__}")
+        raise ValueError(
+            f"the arguments are a JSON mapping of names to values, not a {type(values).__name__}"
+        )
     for name, value in values.items():
         if isinstance(value, str) and value.startswith("torch.") and has_dtypes:
             values[name] = _dtype(value)

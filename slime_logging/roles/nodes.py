@@ -1,7 +1,7 @@
 """The tree of a role file: scalars with their text, lists and mappings, each with its place.
 
-Policy: a scalar stays text, because only the option it is for can say what `010`, `no` or `1e-5` means; `core_value`
-is for values that no option speaks for.
+Policy: a scalar stays text, because only the option it is for can say what `010`, `no` or `1e-5`
+means; `core_value` is for values that no option speaks for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A scalar's text; `is_plain` where it was written without quotes. Lines and columns count from 1."""
+    """A scalar's text; `is_plain` where it was written without quotes. Lines and columns count from
+    1.
+    """
 
     text: str
     is_plain: bool
@@ -57,7 +59,9 @@ Node: TypeAlias = Scalar | Items | Entries
 
 
 def core_value(node: Node) -> Any:
-    """The value of a node by YAML 1.2's core schema (`no` and `12:30` are texts, `010` is ten, `1e-5` a number)."""
+    """The value of a node by YAML 1.2's core schema (`no` and `12:30` are texts, `010` is ten,
+    `1e-5` a number).
+    """
     if isinstance(node, Items):
         return [core_value(item) for item in node.nodes]
     if isinstance(node, Entries):
@@ -73,7 +77,11 @@ _WORDS: Mapping[str, Any] = {
     **dict.fromkeys(NULLS),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
-    **{f"{sign}{word}": float(f"{sign}inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
+    **{
+        f"{sign}{word}": float(f"{sign}inf")
+        for sign in ("", "+", "-")
+        for word in (".inf", ".Inf", ".INF")
+    },
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 
@@ -88,7 +96,9 @@ def _core_scalar(text: str) -> Any:
             value = convert(text)
         except ValueError:
             continue
-        return text if value == math.inf else value  # a number that no float holds stays what was written
+        return (
+            text if value == math.inf else value
+        )  # a number that no float holds stays what was written
     return text
 
 

@@ -1,8 +1,9 @@
 """What is wrong with a role file, told so that the reader can mend it.
 
-Policy: every message has the place, the offending text, the reason and the fix. What stands under a name that looks
-like a secret (`wandb_key`, `hf_token`) is never repeated, and no comment of the file is. Text from the file is made
-harmless for a terminal: control characters are escaped and long texts cut.
+Policy: every message has the place, the offending text, the reason and the fix. What stands under a
+name that looks like a secret (`wandb_key`, `hf_token`) is never repeated, and no comment of the
+file is. Text from the file is made harmless for a terminal: control characters are escaped and long
+texts cut.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MAX_READ = 4000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """One mistake. Lines and columns count from 1; line 0 is the file as a whole. `text` is already safe to show."""
+    """One mistake. Lines and columns count from 1; line 0 is the file as a whole. `text` is already
+    safe to show.
+    """
 
     line: int
     column: int
@@ -48,16 +51,23 @@ def shown(text: str) -> str:
 
 def harmless(text: str) -> str:
     """A text with its control characters, line breaks included, written as escapes."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
 
 
 def shown_value(name: str, text: str) -> str:
-    """The text under a name; `<hidden>` where the name looks like a secret, and parts hidden that look like one."""
+    """The text under a name; `<hidden>` where the name looks like a secret, and parts hidden that
+    look like one.
+    """
     return HIDDEN if looks_secret(name) else shown(_redactor().text(text[:MAX_READ]))
 
 
 def shown_line(line: str) -> str:
-    """A line of a file that is not YAML, without its comment; hidden where any name on it looks like a secret."""
+    """A line of a file that is not YAML, without its comment; hidden where any name on it looks
+    like a secret.
+    """
     written = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
     if any(looks_secret(word) or looks_random(word) for word in re.findall(r"[\w-]+", written)):
         return HIDDEN
@@ -74,7 +84,12 @@ def message(path: str, problems: Iterable[Problem]) -> str:
     ordered = sorted(problems, key=lambda problem: (problem.line, problem.column))
     count = f"{len(ordered)} mistakes" if len(ordered) > 1 else "1 mistake"
     where = harmless(path)
-    return "\n".join([f"{count} in the role file {where}:", *(_told(where, *item) for item in enumerate(ordered, 1))])
+    return "\n".join(
+        [
+            f"{count} in the role file {where}:",
+            *(_told(where, *item) for item in enumerate(ordered, 1)),
+        ]
+    )
 
 
 def _told(path: str, number: int, problem: Problem) -> str:

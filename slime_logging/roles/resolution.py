@@ -1,8 +1,9 @@
 """One role's arguments, made from the base's and the role's entry.
 
-Policy, in this order: the entry's values as its flags would give them; what the role always has (`rules.FORCED`); what
-validation would have derived (`derive.py`); what validation would have refused (`requirements.py`). Everything that is
-wrong is collected; everything that does not simply mean what the entry says is warned about and recorded.
+Policy, in this order: the entry's values as its flags would give them; what the role always has
+(`rules.FORCED`); what validation would have derived (`derive.py`); what validation would have
+refused (`requirements.py`). Everything that is wrong is collected; everything that does not simply
+mean what the entry says is warned about and recorded.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from slime_logging.roles.targets import Mistake, Target, as_yaml
 class Override:
     """One argument of a role that the role file, or the role itself, decides.
 
-    `source` is `file` (the entry says so), `forced` (always so for the role; `asked` is what the entry wanted instead),
-    `preset` (so for the role unless the entry says otherwise), `derived` (computed from others) or `ignored` (the entry
-    says so, without effect). `base` is None where the base has no such argument.
+    `source` is `file` (the entry says so), `forced` (always so for the role; `asked` is what the
+    entry wanted instead), `preset` (so for the role unless the entry says otherwise), `derived`
+    (computed from others) or `ignored` (the entry says so, without effect). `base` is None where
+    the base has no such argument.
     """
 
     key: str
@@ -57,7 +59,9 @@ class Resolution:
         options: Mapping[str, Option],
         parsed: Mapping[str, Option],
     ) -> None:
-        """Resolve; `options` are all known ones, `parsed` those of the job's parser, which the base may lack."""
+        """Resolve; `options` are all known ones, `parsed` those of the job's parser, which the base
+        may lack.
+        """
         self.role = role
         self._label = role if entry is None else entry.label
         self.args = copy_namespace(base)
@@ -81,25 +85,33 @@ class Resolution:
         if key in IGNORED:
             self._warn(written, f"`{key}` is ignored: {IGNORED[key]}")
             value = self._base.get(key)
-            self.overrides.append(Override(key=key, base=value, value=value, source="ignored", asked=_text(written)))
+            self.overrides.append(
+                Override(key=key, base=value, value=value, source="ignored", asked=_text(written))
+            )
             return
         refused = rejection(key)
         if refused is not None:
             fix = "take it out of the role file" + self._flag_hint(key)
-            self._report(written, f"`{shown(key)}` cannot differ between roles: {refused}", fix, written.name)
+            self._report(
+                written, f"`{shown(key)}` cannot differ between roles: {refused}", fix, written.name
+            )
             return
         if key not in self._base and key not in self._parsed:
             self._report(written, *self._unknown(written), written.name)
             return
         try:
-            value = coerce(Target(name=key, option=self._options.get(key), base=self._base.get(key)), written.node)
+            value = coerce(
+                Target(name=key, option=self._options.get(key), base=self._base.get(key)),
+                written.node,
+            )
         except Mistake as mistake:
             self._report(written, mistake.reason, mistake.fix, mistake.node)
             return
         if key in TOPOLOGY and not same(value, self._base.get(key)):
             is_shown = shown_value(key, as_yaml(self._base.get(key)))
             reason = (
-                f"`{key}` is parallel topology, which is the same for all roles; on the command line it is {is_shown}"
+                f"`{key}` is parallel topology, which is the same for all roles; on the command"
+                f" line it is {is_shown}"
             )
             self._report(written, reason, "take it out of the role file" + self._flag_hint(key))
             return
@@ -118,23 +130,41 @@ class Resolution:
             value = {"store_false": ": false", "store_true": ": true"}.get(option.action, "")
             if option.action == "boolean_optional":
                 value = ": false" if flag.startswith("--no-") else ": true"
-            return f"`{key}` is the name of a flag, not of its argument", f"write `{option.name}{value}`"
+            return (
+                f"`{key}` is the name of a flag, not of its argument",
+                f"write `{option.name}{value}`",
+            )
         is_looked_up = len(self.problems) < MAX_SUGGESTED
-        near = nearest(written.name.text, self._base.keys() | self._parsed.keys()) if is_looked_up else []
-        fix = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "take it out"
+        near = (
+            nearest(written.name.text, self._base.keys() | self._parsed.keys())
+            if is_looked_up
+            else []
+        )
+        fix = (
+            f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "take it out"
+        )
         known = " in this version of Megatron-LM or slime" if key in self._options else ""
         return f"there is no argument `{shown(written.name.text)}`{known}", fix
 
     def _advise_on_text(self, written: Written, value: Any) -> None:
         key, node = written.key, written.node
-        if isinstance(value, str) and isinstance(node, Scalar) and node.is_plain and node.text in ("None", "none"):
+        if (
+            isinstance(value, str)
+            and isinstance(node, Scalar)
+            and node.is_plain
+            and node.text in ("None", "none")
+        ):
             self._warn(written, f"`{key}` is the text '{node.text}'; to unset it write null")
         if isinstance(value, list) and isinstance(node, Scalar) and " " in node.text.strip():
-            self._warn(written, f"`{key}` is a list of one text with a space in it; several are written [a, b]")
+            self._warn(
+                written,
+                f"`{key}` is a list of one text with a space in it; several are written [a, b]",
+            )
         if key.startswith(ROLLOUT_PREFIXES):
             self._warn(
                 written,
-                f"`{key}` is read by the rollout, from the command line: set for the {self.role}, without effect",
+                f"`{key}` is read by the rollout, from the command line: set for the {self.role},"
+                " without effect",
             )
 
     def _force(self) -> None:
@@ -146,7 +176,8 @@ class Resolution:
             if not same(asked, value):
                 self._warn(
                     self.places[key],
-                    f"`{key}` is always {as_yaml(value)} for the {self.role}, so the entry's value is not used",
+                    f"`{key}` is always {as_yaml(value)} for the {self.role}, so the entry's value"
+                    " is not used",
                 )
                 self._set.pop(key)
             self._put(key, value, "forced", None if same(asked, value) else asked)
@@ -155,18 +186,30 @@ class Resolution:
         base = self._base.get(key)
         self._values[key] = value
         if asked is not None or key not in self._base or not same(base, value):
-            self.overrides.append(Override(key=key, base=base, value=value, source=source, asked=asked))
+            self.overrides.append(
+                Override(key=key, base=base, value=value, source=source, asked=asked)
+            )
 
     def _derive(self) -> None:
-        decided = {override.key for override in self.overrides if override.source in ("forced", "preset")}
+        decided = {
+            override.key for override in self.overrides if override.source in ("forced", "preset")
+        }
         for derived in derive(self._base, self._values, self._set.keys() | decided, self._set):
             base = self._base.get(derived.key)
             asked = self._set.get(derived.key)
             self.overrides.append(
-                Override(key=derived.key, base=base, value=derived.value, source="derived", asked=asked)
+                Override(
+                    key=derived.key, base=base, value=derived.value, source="derived", asked=asked
+                )
             )
-            told = HIDDEN if looks_secret(derived.key) else f"{as_yaml(base)} -> {as_yaml(derived.value)}"
-            self.warnings.append(f"{self.role}: `{derived.key}` follows {', '.join(derived.sources)}: {shown(told)}")
+            told = (
+                HIDDEN
+                if looks_secret(derived.key)
+                else f"{as_yaml(base)} -> {as_yaml(derived.value)}"
+            )
+            self.warnings.append(
+                f"{self.role}: `{derived.key}` follows {', '.join(derived.sources)}: {shown(told)}"
+            )
         self._record_file()
 
     def _record_file(self) -> None:
@@ -174,7 +217,8 @@ class Resolution:
         self.overrides[:0] = [
             Override(key=key, base=self._base.get(key), value=self._values[key], source="file")
             for key in self._set
-            if key not in decided and not (key in self._base and same(self._values[key], self._base[key]))
+            if key not in decided
+            and not (key in self._base and same(self._values[key], self._base[key]))
         ]
 
     def _check(self) -> None:
@@ -184,7 +228,11 @@ class Resolution:
 
     def _flag_hint(self, key: str) -> str:
         option = self._options.get(key)
-        return f"; {option.flags[0]} sets it for the job" if option is not None and option.flags else ""
+        return (
+            f"; {option.flags[0]} sets it for the job"
+            if option is not None and option.flags
+            else ""
+        )
 
     def _warn(self, written: Written, text: str) -> None:
         self.warnings.append(f"{self.role}, line {written.name.line}: {text}")
@@ -194,7 +242,9 @@ class Resolution:
         text = f"{shown(written.name.text)}: {shown_value(written.name.text, _text(written))}"
         at = written.name if place is written.node and not isinstance(place, Scalar) else place
         self.problems.append(
-            Problem(line=at.line, column=at.column, text=text, reason=reason, fix=fix, role=self._label)
+            Problem(
+                line=at.line, column=at.column, text=text, reason=reason, fix=fix, role=self._label
+            )
         )
 
 
@@ -204,12 +254,15 @@ def _text(written: Written) -> str:
     if isinstance(node, Scalar):
         return node.text
     if isinstance(node, Items):
-        return f"[{', '.join(item.text if isinstance(item, Scalar) else '...' for item in node.nodes)}]"
+        texts = (item.text if isinstance(item, Scalar) else "..." for item in node.nodes)
+        return f"[{', '.join(texts)}]"
     return "{...}"
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two values are equal, True and 1 not counted as equal; what cannot be compared is not."""
+    """Whether two values are equal, True and 1 not counted as equal; what cannot be compared is
+    not.
+    """
     if isinstance(left, bool) is not isinstance(right, bool):
         return False
     try:

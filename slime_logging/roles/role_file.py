@@ -1,9 +1,10 @@
 """Role files as written: a tree of YAML nodes, each with its text and its place.
 
-Policy: scalars stay text, because only the option they are for can say what `010`, `no` or `1e-5` means. Reading takes
-any bytes and either gives a `Document` or the reasons why not, as `Problem`s; it raises nothing else. Nothing in a file
-makes an object or runs code: tags are refused. Size, depth and the number of nodes (aliases counted each time they are
-used) are bounded, so no file can use up memory or the stack.
+Policy: scalars stay text, because only the option they are for can say what `010`, `no` or `1e-5`
+means. Reading takes any bytes and either gives a `Document` or the reasons why not, as `Problem`s;
+it raises nothing else. Nothing in a file makes an object or runs code: tags are refused. Size,
+depth and the number of nodes (aliases counted each time they are used) are bounded, so no file can
+use up memory or the stack.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ MAX_NODES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that is well-formed YAML: its path as given, its root, and what a role file must not have all the same."""
+    """A file that is well-formed YAML: its path as given, its root, and what a role file must not
+    have all the same.
+    """
 
     path: str
     root: Node
@@ -73,7 +76,11 @@ def parse_document(content: bytes, path: str = "") -> Document:
         Unreadable: The bytes are no well-formed YAML document within the bounds.
     """
     if len(content) > MAX_BYTES:
-        raise Unreadable(_problem(0, 0, f"the file is larger than {MAX_BYTES >> 10} KiB", "is this the right file?"))
+        raise Unreadable(
+            _problem(
+                0, 0, f"the file is larger than {MAX_BYTES >> 10} KiB", "is this the right file?"
+            )
+        )
     text = _decode(content)
     builder = _Builder()
     try:
@@ -81,7 +88,9 @@ def parse_document(content: bytes, path: str = "") -> Document:
             builder.take(event)
     except Unreadable:
         raise
-    except Exception as error:  # ruamel's scanner raises more than YAMLError on some malformed input
+    except (
+        Exception
+    ) as error:  # ruamel's scanner raises more than YAMLError on some malformed input
         raise Unreadable(_syntax_problem(error, text)) from None
     return Document(path, builder.root, tuple(builder.problems))
 
@@ -94,7 +103,12 @@ def _decode(content: bytes) -> str:
         line = before.count(b"\n") + 1
         column = error.start - (before.rfind(b"\n") + 1) + 1
         raise Unreadable(
-            _problem(line, column, f"byte 0x{content[error.start]:02x} is not UTF-8", "save the file as UTF-8")
+            _problem(
+                line,
+                column,
+                f"byte 0x{content[error.start]:02x} is not UTF-8",
+                "save the file as UTF-8",
+            )
         ) from None
 
 
@@ -113,7 +127,9 @@ def _syntax_problem(error: Exception, text: str) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is not None:
         line, column = mark.line + 1, mark.column + 1
-        reason = str(getattr(error, "problem", None) or getattr(error, "context", None) or "not valid YAML")
+        reason = str(
+            getattr(error, "problem", None) or getattr(error, "context", None) or "not valid YAML"
+        )
     else:
         position = getattr(error, "position", None)  # ruamel's ReaderError counts characters
         position = position if isinstance(position, int) else 0
@@ -122,7 +138,9 @@ def _syntax_problem(error: Exception, text: str) -> Problem:
         reason = str(getattr(error, "reason", None) or "the parser cannot read it")
     lines = text.splitlines()
     written = lines[line - 1] if 0 < line <= len(lines) else ""
-    return _problem(line, column, f"not valid YAML: {reason}", _syntax_fix(reason), shown_line(written))
+    return _problem(
+        line, column, f"not valid YAML: {reason}", _syntax_fix(reason), shown_line(written)
+    )
 
 
 def _syntax_fix(reason: str) -> str:
@@ -136,7 +154,9 @@ def _syntax_fix(reason: str) -> str:
 
 
 class _Builder:
-    """Makes the tree from the parser's events, without recursion; collects what is wrong with it."""
+    """Makes the tree from the parser's events, without recursion; collects what is wrong with
+    it.
+    """
 
     def __init__(self) -> None:
         self.root: Node = Scalar("", True, 1, 1)
@@ -152,7 +172,11 @@ class _Builder:
             self._num_documents += 1
             if self._num_documents > 1:
                 line, column = _place(event)
-                raise Unreadable(_problem(line, column, "a second document starts here", "keep one document a file"))
+                raise Unreadable(
+                    _problem(
+                        line, column, "a second document starts here", "keep one document a file"
+                    )
+                )
         elif kind == "AliasEvent":
             self._take_alias(event)
         elif kind == "ScalarEvent":
@@ -164,11 +188,19 @@ class _Builder:
             line, column = _place(event)
             self._refuse_tag(event)
             if len(self._open) >= MAX_DEPTH:
-                raise Unreadable(_problem(line, column, f"nested deeper than {MAX_DEPTH} levels", "write it flatter"))
+                raise Unreadable(
+                    _problem(
+                        line, column, f"nested deeper than {MAX_DEPTH} levels", "write it flatter"
+                    )
+                )
             self._open.append((event.anchor, kind == "MappingStartEvent", line, column, []))
         elif kind in ("SequenceEndEvent", "MappingEndEvent"):
             anchor, is_mapping, line, column, children = self._open.pop()
-            node = self._entries(children, line, column) if is_mapping else Items(tuple(children), line, column)
+            node = (
+                self._entries(children, line, column)
+                if is_mapping
+                else Items(tuple(children), line, column)
+            )
             self._add(node, anchor, 1)
 
     def _add(self, node: Node, anchor: str | None, size: int) -> None:
@@ -176,7 +208,10 @@ class _Builder:
         if self._num_nodes > MAX_NODES:
             raise Unreadable(
                 _problem(
-                    node.line, node.column, f"more than {MAX_NODES} values, aliases counted", "is this the right file?"
+                    node.line,
+                    node.column,
+                    f"more than {MAX_NODES} values, aliases counted",
+                    "is this the right file?",
                 )
             )
         if anchor is not None:
@@ -191,7 +226,9 @@ class _Builder:
         found = self._anchors.get(event.anchor)
         if found is None:
             fix = "define the anchor (&name) above the alias (*name), or write the value out"
-            raise Unreadable(_problem(line, column, f"alias *{event.anchor} has no anchor before it", fix))
+            raise Unreadable(
+                _problem(line, column, f"alias *{event.anchor} has no anchor before it", fix)
+            )
         node, size = found
         self._add(node, None, size)
 
@@ -202,7 +239,13 @@ class _Builder:
         line, column = _place(event)
         fix = "take the tag out: the option decides the type, and quotes make a text"
         self.problems.append(
-            _problem(line, column, f"the tag '{shown(str(tag))}' is not allowed in a role file", fix, shown(str(tag)))
+            _problem(
+                line,
+                column,
+                f"the tag '{shown(str(tag))}' is not allowed in a role file",
+                fix,
+                shown(str(tag)),
+            )
         )
 
     def _entries(self, children: list[Node], line: int, column: int) -> Entries:
@@ -210,13 +253,19 @@ class _Builder:
         merged: list[tuple[Scalar, Node]] = []
         for key, value in zip(children[::2], children[1::2], strict=True):
             if not isinstance(key, Scalar):
-                self.problems.append(_problem(key.line, key.column, "a key must be a name", "write `name: value`"))
+                self.problems.append(
+                    _problem(key.line, key.column, "a key must be a name", "write `name: value`")
+                )
             elif key.text == "<<" and key.is_plain:
                 merged.extend(self._merged(value))
             elif key.text in pairs:
                 first = pairs[key.text][0]
-                reason = f"the key `{shown(key.text)}` stands twice; the first is on line {first.line}"
-                self.problems.append(_problem(key.line, key.column, reason, "keep one of the two", shown(key.text)))
+                reason = (
+                    f"the key `{shown(key.text)}` stands twice; the first is on line {first.line}"
+                )
+                self.problems.append(
+                    _problem(key.line, key.column, reason, "keep one of the two", shown(key.text))
+                )
             else:
                 pairs[key.text] = (key, value)
         for key, value in merged:
@@ -230,7 +279,11 @@ class _Builder:
                 yield from source.pairs
             else:
                 fix = "write `<<: *name`, with the anchor on a mapping"
-                self.problems.append(_problem(source.line, source.column, "only a mapping can be merged by `<<`", fix))
+                self.problems.append(
+                    _problem(
+                        source.line, source.column, "only a mapping can be merged by `<<`", fix
+                    )
+                )
 
 
 def _place(event: Any) -> tuple[int, int]:

@@ -1,8 +1,10 @@
-"""What each role trains with: the base arguments with the role's entry of the role file, meant as its flags would be.
+"""What each role trains with: the base arguments with the role's entry of the role file, meant as
+its flags would be.
 
-Policy: a file that is not right in every part gives a `RoleConfigError` that lists all its mistakes, and no arguments.
-The base is never changed, and a result shares no mutable value with it. A file is read once for a base namespace in a
-process, so that what is logged is what is used even if the file changes in between.
+Policy: a file that is not right in every part gives a `RoleConfigError` that lists all its
+mistakes, and no arguments. The base is never changed, and a result shares no mutable value with it.
+A file is read once for a base namespace in a process, so that what is logged is what is used even
+if the file changes in between.
 """
 
 from __future__ import annotations
@@ -26,7 +28,14 @@ from slime_logging.roles.role_file import Unreadable
 from slime_logging.roles.rules import topology_differences
 from slime_logging.roles.targets import as_yaml
 
-__all__ = ["ROLES", "Override", "RoleSet", "check_role_file", "parse_megatron_role_args", "parse_role_file"]
+__all__ = [
+    "ROLES",
+    "Override",
+    "RoleSet",
+    "check_role_file",
+    "parse_megatron_role_args",
+    "parse_role_file",
+]
 
 ROLES = ("actor", "critic")
 """The roles that slime has; others (reward, reference, teacher, explorer, trainer) by `roles=`."""
@@ -56,19 +65,21 @@ def parse_megatron_role_args(
 
     Args:
         base_args: The job's validated arguments; never changed.
-        megatron_config_path: The role file, or None for a job without one: the base with the role's own values then.
+        megatron_config_path: The role file, or None for a job without one: the base with the role's
+        own values then.
         role: One of `roles`.
         parser: The parser of the job; its options go before the shipped table's.
         roles: The roles that the file may have entries for.
 
     Raises:
-        RoleConfigError: The file has mistakes (in any role's entry), or `role` is not one of `roles`.
+        RoleConfigError: The file has mistakes (in any role's entry), or `role` is not one of
+        `roles`.
     """
     known = tuple(roles)
     if role not in known:
         raise RoleConfigError(
-            f"Unsupported Megatron config role: {shown(str(role))!r} is not one of {', '.join(known)}. "
-            f"Pass roles={(*known, role)!r} if the job has this role."
+            f"Unsupported Megatron config role: {shown(str(role))!r} is not one of"
+            f" {', '.join(known)}. Pass roles={(*known, role)!r} if the job has this role."
         )
     return parse_role_file(base_args, megatron_config_path, parser, known).args[role]
 
@@ -79,7 +90,8 @@ def parse_role_file(
     parser: argparse.ArgumentParser | None = None,
     roles: Sequence[str] = ROLES,
 ) -> RoleSet:
-    """The arguments of all roles, for logging and for training. Arguments as `parse_megatron_role_args`.
+    """The arguments of all roles, for logging and for training. Arguments as
+    `parse_megatron_role_args`.
 
     Each warning is logged once for a base namespace and file, and is in the result each time.
 
@@ -88,7 +100,9 @@ def parse_role_file(
     """
     found, problems = check_role_file(base_args, megatron_config_path, parser, roles)
     if found is None:
-        raise safe_error(RoleConfigError(message(os.fsdecode(megatron_config_path or ""), problems)), base_args)
+        raise safe_error(
+            RoleConfigError(message(os.fsdecode(megatron_config_path or ""), problems)), base_args
+        )
     for warning in _documents.unsaid(base_args, found.path, found.warnings):
         _log.warning("%s%s", f"{found.path}: " if found.path else "", warning)
     return found
@@ -100,7 +114,9 @@ def check_role_file(
     parser: argparse.ArgumentParser | None = None,
     roles: Sequence[str] = ROLES,
 ) -> tuple[RoleSet | None, tuple[Problem, ...]]:
-    """As `parse_role_file`, but gives the mistakes as they are, instead of a role set, and logs nothing."""
+    """As `parse_role_file`, but gives the mistakes as they are, instead of a role set, and logs
+    nothing.
+    """
     path = None if megatron_config_path is None else os.fsdecode(megatron_config_path)
     entries: list[RoleEntry] = []
     problems: list[Problem] = []
@@ -115,7 +131,9 @@ def check_role_file(
     options = ChainMap(dict(parsed), OptionTable.shipped())  # type: ignore[arg-type]  # never written to
     present = {entry.role for entry in entries}
     work = [Resolution(base_args, entry.role, entry, options, parsed) for entry in entries]
-    work += [Resolution(base_args, role, None, options, parsed) for role in roles if role not in present]
+    work += [
+        Resolution(base_args, role, None, options, parsed) for role in roles if role not in present
+    ]
     work.sort(key=lambda resolution: tuple(roles).index(resolution.role))
     problems += [problem for resolution in work for problem in resolution.problems]
     problems = problems or _topology_problems(work)

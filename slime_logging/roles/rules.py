@@ -1,8 +1,9 @@
 """Which arguments a role may have of its own, and which values a role always has.
 
-Policy: an override that could not take effect, or would take effect in one place of the job and not in another, is
-refused with the reason; the two resource keys that slime documents as ignored are ignored with a warning. Sources:
-slime's role configuration guide and the places where slime reads each argument.
+Policy: an override that could not take effect, or would take effect in one place of the job and not
+in another, is refused with the reason; the two resource keys that slime documents as ignored are
+ignored with a warning. Sources: slime's role configuration guide and the places where slime reads
+each argument.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ TOPOLOGY: tuple[str, ...] = (
     "hierarchical_context_parallel_sizes",
     "use_tp_pp_dp_mapping",
 )
-"""Equal in all roles and on the command line, from which the world is laid out; repeating the value is fine."""
+"""Equal in all roles and on the command line, from which the world is laid out; repeating the value
+is fine.
+"""
 
 IGNORED: Mapping[str, str] = {
     "num_nodes": "the nodes of the job follow --actor-num-nodes",
@@ -43,26 +46,45 @@ _ALGORITHM = "the driver decides by the command line's value which roles exist"
 _ROLE_FILE = "it is what the command line says the role file is"
 
 REJECTED: Mapping[str, str] = {
-    **dict.fromkeys(("world_size", "data_parallel_size", "rank", "local_rank", "inprocess_active_world_size"), _WORLD),
+    **dict.fromkeys(
+        ("world_size", "data_parallel_size", "rank", "local_rank", "inprocess_active_world_size"),
+        _WORLD,
+    ),
     **dict.fromkeys(("distributed_backend", "train_backend"), _WORLD),
-    **dict.fromkeys(("colocate", "offload", "offload_train", "offload_rollout", "release_train"), _PLACEMENT),
+    **dict.fromkeys(
+        ("colocate", "offload", "offload_train", "offload_rollout", "release_train"), _PLACEMENT
+    ),
     **dict.fromkeys(("actor_num_nodes", "actor_num_gpus_per_node", "critic_num_nodes"), _PLACEMENT),
-    **dict.fromkeys(("critic_num_gpus_per_node", "rollout_num_gpus", "rollout_num_gpus_per_engine"), _PLACEMENT),
+    **dict.fromkeys(
+        ("critic_num_gpus_per_node", "rollout_num_gpus", "rollout_num_gpus_per_engine"), _PLACEMENT
+    ),
     **dict.fromkeys(("debug_rollout_only", "debug_train_only"), _PLACEMENT),
     **dict.fromkeys(
-        ("rollout_batch_size", "n_samples_per_prompt", "num_steps_per_rollout", "global_batch_size"), _ROLLOUT
+        (
+            "rollout_batch_size",
+            "n_samples_per_prompt",
+            "num_steps_per_rollout",
+            "global_batch_size",
+        ),
+        _ROLLOUT,
     ),
-    **dict.fromkeys(("over_sampling_batch_size", "num_rollout", "num_epoch", "start_rollout_id"), _ROLLOUT),
+    **dict.fromkeys(
+        ("over_sampling_batch_size", "num_rollout", "num_epoch", "start_rollout_id"), _ROLLOUT
+    ),
     **dict.fromkeys(("num_critic_only_steps",), _ALGORITHM),
     **dict.fromkeys(("advantage_estimator", "use_critic"), _ALGORITHM),
     **dict.fromkeys(("megatron_config_path", "custom_config_path"), _ROLE_FILE),
-    **dict.fromkeys(("use_wandb", "use_tensorboard", "use_mlflow", "use_swanlab", "use_trackio"), _TRACKING),
+    **dict.fromkeys(
+        ("use_wandb", "use_tensorboard", "use_mlflow", "use_swanlab", "use_trackio"), _TRACKING
+    ),
     **dict.fromkeys(("tensorboard_dir", "enable_one_logger"), _TRACKING),
 }
 """Never a role's own -> why."""
 
 REJECTED_PREFIXES: Mapping[str, str] = {
-    **dict.fromkeys(("wandb_", "tb_", "tracking_", "mlflow_", "swanlab_", "trackio_", "one_logger_"), _TRACKING),
+    **dict.fromkeys(
+        ("wandb_", "tb_", "tracking_", "mlflow_", "swanlab_", "trackio_", "one_logger_"), _TRACKING
+    ),
     "sglang_": "the rollout engines are started once, with the command line's value",
 }
 
@@ -80,7 +102,9 @@ PRESET: Mapping[str, Mapping[str, Any]] = {"critic": {"disable_param_buffers_cpu
 """Values that hold for a role unless its entry says otherwise."""
 
 ROLLOUT_PREFIXES = ("rollout_", "eval_")
-"""Read by the rollout alone, from the command line: a role's value is set, changes nothing, and is warned about."""
+"""Read by the rollout alone, from the command line: a role's value is set, changes nothing, and is
+warned about.
+"""
 
 
 def rejection(name: str) -> str | None:
@@ -88,11 +112,15 @@ def rejection(name: str) -> str | None:
     reason = REJECTED.get(name)
     if reason is not None:
         return reason
-    return next((reason for prefix, reason in REJECTED_PREFIXES.items() if name.startswith(prefix)), None)
+    return next(
+        (reason for prefix, reason in REJECTED_PREFIXES.items() if name.startswith(prefix)), None
+    )
 
 
 def topology_differences(roles: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The topology that is not the same in all roles: key -> role -> value. `roles` are the resolved arguments."""
+    """The topology that is not the same in all roles: key -> role -> value. `roles` are the
+    resolved arguments.
+    """
     found = {}
     for key in TOPOLOGY:
         values = {role: arguments.get(key) for role, arguments in roles.items()}

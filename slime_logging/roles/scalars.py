@@ -1,6 +1,7 @@
 """One scalar of a role file -> the value that argparse's converter would have given.
 
-Policy: each converter takes the texts that mean a value of its kind, and raises `Mistake` for all others.
+Policy: each converter takes the texts that mean a value of its kind, and raises `Mistake` for all
+others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from slime_logging.roles.nodes import Entries, Items, Node, Scalar, core_value
 from slime_logging.roles.problems import shown_value
 from slime_logging.roles.targets import Mistake, Target, as_yaml
 
-SWITCH_WORDS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+SWITCH_WORDS: Mapping[str, bool] = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "no": False,
+    "off": False,
+}
 ENUMS: Mapping[str, type[enum.Enum]] = {"exit_signal": signal.Signals}
 """Options whose values are members of an enum of the standard library, whatever the base holds."""
 
@@ -27,7 +35,9 @@ MAX_SAID = 100
 """Characters of a wrong choice that are compared with the right ones."""
 
 MAX_DIGITS = 400
-"""Digits of a whole number; a float holds 309 of them, and `1e999999999` must not be written out."""
+"""Digits of a whole number; a float holds 309 of them, and `1e999999999` must not be written
+out.
+"""
 
 
 def convert_one(target: Target, node: Node) -> Any:
@@ -38,7 +48,11 @@ def convert_one(target: Target, node: Node) -> Any:
     """
     value = CONVERTERS[target.kind](target, node)
     choices = None if target.option is None else target.option.choices
-    if choices and target.kind in ("int", "float", "str", "other", "const") and value not in choices:
+    if (
+        choices
+        and target.kind in ("int", "float", "str", "other", "const")
+        and value not in choices
+    ):
         alias = _dtype_alias(target, choices, value)
         if alias is None:
             raise _not_a_choice(target, node, [as_yaml(choice) for choice in choices])
@@ -49,7 +63,9 @@ def convert_one(target: Target, node: Node) -> Any:
 def _not_a_choice(target: Target, node: Node, names: list[str]) -> Mistake:
     text = node.text if isinstance(node, Scalar) else ""
     said = text[:MAX_SAID].lower()
-    ranked = sorted(names, key=lambda name: -difflib.SequenceMatcher(None, said, name.lower()).ratio())
+    ranked = sorted(
+        names, key=lambda name: -difflib.SequenceMatcher(None, said, name.lower()).ratio()
+    )
     fix = f"write one of: {', '.join(ranked[:40])}"
     return Mistake(node, f"{_said(target, node)} is not among the values of `{target.name}`", fix)
 
@@ -57,7 +73,10 @@ def _not_a_choice(target: Target, node: Node, names: list[str]) -> Mistake:
 def _dtype_alias(target: Target, choices: tuple[Any, ...], value: Any) -> Any:
     if not target.name.endswith("_dtype") or not isinstance(value, str):
         return None
-    return next((choice for choice in choices if isinstance(choice, str) and same_dtype(choice, value)), None)
+    return next(
+        (choice for choice in choices if isinstance(choice, str) and same_dtype(choice, value)),
+        None,
+    )
 
 
 def _said(target: Target, node: Node) -> str:
@@ -80,7 +99,9 @@ def text_of(target: Target, node: Node, wanted: str) -> str:
 def unfit(target: Target, node: Node, wanted: str, more: str = "") -> Mistake:
     """The mistake that a value is not of the wanted kind; `more` ends the sentence."""
     return Mistake(
-        node, f"`{target.name}` takes {wanted}, not {_said(target, node)}{more}", f"write for example {target.example}"
+        node,
+        f"`{target.name}` takes {wanted}, not {_said(target, node)}{more}",
+        f"write for example {target.example}",
     )
 
 
@@ -96,7 +117,9 @@ def _bool(target: Target, node: Node) -> bool:
 
 
 def whole_number(target: Target, node: Node) -> int:
-    """A whole number: what `int` takes, `0x10`, `0o10`, and decimals without a fraction (`1e3`, `10.0`)."""
+    """A whole number: what `int` takes, `0x10`, `0o10`, and decimals without a fraction (`1e3`,
+    `10.0`).
+    """
     text = text_of(target, node, "a whole number").strip()
     try:
         return int(text)
@@ -106,7 +129,11 @@ def whole_number(target: Target, node: Node) -> int:
         if text[:2].lower() in ("0x", "0o"):
             return int(text, 0)
         number = Decimal(text)
-        if number.is_finite() and number.adjusted() < MAX_DIGITS and number == number.to_integral_value():
+        if (
+            number.is_finite()
+            and number.adjusted() < MAX_DIGITS
+            and number == number.to_integral_value()
+        ):
             return int(number)
     except (ValueError, InvalidOperation):
         pass
@@ -123,7 +150,12 @@ def _float(target: Target, node: Node) -> float:
     if math.isnan(number):
         raise unfit(target, node, "a number", ": training with it gives nothing but NaN")
     if math.isinf(number) and "inf" not in plain:
-        raise unfit(target, node, "a number", ", which is larger than any float (write .inf if that is meant)")
+        raise unfit(
+            target,
+            node,
+            "a number",
+            ", which is larger than any float (write .inf if that is meant)",
+        )
     return number
 
 
@@ -159,7 +191,10 @@ def _enum(target: Target, node: Node) -> Any:
     text = text_of(target, node, "a name").strip()
     choices = None if target.option is None else target.option.choices
     known = next(iter(ENUMS[target.name])) if target.name in ENUMS else None
-    first = next((found for found in (target.base, *(choices or ()), known) if isinstance(found, enum.Enum)), None)
+    first = next(
+        (found for found in (target.base, *(choices or ()), known) if isinstance(found, enum.Enum)),
+        None,
+    )
     if first is None:  # only the table knows it: the names are all there is
         if choices and text not in choices:
             raise _not_a_choice(target, node, [str(choice) for choice in choices])
@@ -172,7 +207,9 @@ def _enum(target: Target, node: Node) -> Any:
 
 
 def _cuda_graph_scope(target: Target, node: Node) -> Any:
-    """A member of megatron.core's CudaGraphScope where that can be imported, else the name; `full` stays a text."""
+    """A member of megatron.core's CudaGraphScope where that can be imported, else the name; `full`
+    stays a text.
+    """
     text = text_of(target, node, "a scope's name").strip()
     if text == "full":
         return text
@@ -193,7 +230,9 @@ def _other(target: Target, node: Node) -> Any:
         return core_value(node)
     try:
         return convert(text)
-    except Exception as error:  # a converter may raise anything; argparse reports each of them as a bad value
+    except (
+        Exception
+    ) as error:  # a converter may raise anything; argparse reports each of them as a bad value
         name = getattr(convert, "__name__", "the option's converter")
         more = "" if shown_value(target.name, text) != text else f": {error}"
         raise unfit(target, node, f"what `{name}` accepts", more) from None
@@ -202,7 +241,9 @@ def _other(target: Target, node: Node) -> Any:
 def _const(target: Target, node: Node) -> Any:
     value = core_value(node)
     choices = (target.option.choices if target.option else None) or ()
-    if isinstance(value, bool) and choices:  # a switch with a value of its own: true and false mean set and not set
+    if (
+        isinstance(value, bool) and choices
+    ):  # a switch with a value of its own: true and false mean set and not set
         return choices[0 if value else -1]
     return value
 

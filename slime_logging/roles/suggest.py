@@ -1,8 +1,8 @@
 """The argument that a wrong key was meant to be.
 
-Policy: names that users bring from other trainers are looked up in `SYNONYMS` (the first candidate that the job has
-wins); anything else is compared with the job's own arguments, by letters and by words. Nothing is ever renamed quietly:
-a suggestion is only part of an error.
+Policy: names that users bring from other trainers are looked up in `SYNONYMS` (the first candidate
+that the job has wins); anything else is compared with the job's own arguments, by letters and by
+words. Nothing is ever renamed quietly: a suggestion is only part of an error.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ def nearest(key: str, known: Collection[str], limit: int = 3) -> list[str]:
     for name in (plain, _plain(key.rpartition(".")[2])):
         if name in known:
             return [name]
-    whole, *ends = [[name for name in SYNONYMS.get(form, ()) if name in known] for form in _forms(plain)]
+    whole, *ends = [
+        [name for name in SYNONYMS.get(form, ()) if name in known] for form in _forms(plain)
+    ]
     like = _scored(plain, known)
     slips = [name for score, name in like if score >= SLIP_SCORE]
     others = [name for score, name in like if score >= MIN_SCORE]
-    return list(dict.fromkeys([*whole, *slips, *(name for end in ends for name in end), *others]))[:limit]
+    return list(dict.fromkeys([*whole, *slips, *(name for end in ends for name in end), *others]))[
+        :limit
+    ]
 
 
 def nearest_texts(text: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -53,11 +57,17 @@ def nearest_texts(text: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def _scored(text: str, known: Iterable[str]) -> list[tuple[float, str]]:
-    """The most alike with their scores, best first; only what shares letter pairs or words is looked at closely."""
+    """The most alike with their scores, best first; only what shares letter pairs or words is
+    looked at closely.
+    """
     text = text[:MAX_CHARS]
     pairs, words = _pairs(text), set(text.split("_"))
     rough = sorted(
-        known, key=lambda name: (-_overlap(pairs, _pairs(name)) - _overlap(words, set(name.split("_"))), name)
+        known,
+        key=lambda name: (
+            -_overlap(pairs, _pairs(name)) - _overlap(words, set(name.split("_"))),
+            name,
+        ),
     )
     scored = sorted((-_score(text, name), len(name), name) for name in rough[:NUM_CLOSE])
     return [(-score, name) for score, _, name in scored]
@@ -78,7 +88,9 @@ def _plain(key: str) -> str:
 
 
 def _forms(plain: str) -> Sequence[str]:
-    """The key, and its ends: `optim.lr_warmup_steps` and `actor_lr_warmup_steps` end in a known name."""
+    """The key, and its ends: `optim.lr_warmup_steps` and `actor_lr_warmup_steps` end in a known
+    name.
+    """
     words = plain.split("_")
     return ["_".join(words[start:]) for start in range(len(words))]
 

@@ -1,7 +1,8 @@
 """Names that users bring from other trainers, and the arguments they mean here.
 
-Policy: only names that those trainers document or take in their configuration files, each with the argument that does
-the same thing in Megatron-LM or slime; where several could be meant, the likeliest first.
+Policy: only names that those trainers document or take in their configuration files, each with the
+argument that does the same thing in Megatron-LM or slime; where several could be meant, the
+likeliest first.
 """
 
 from __future__ import annotations
@@ -240,4 +241,6 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "experiment_name": ("wandb_group",),
     "run_name": ("wandb_group",),
 }
-"""Names in verl, OpenRLHF, NeMo-RL, TRL, transformers and DeepSpeed -> arguments here, best first."""
+"""Names in verl, OpenRLHF, NeMo-RL, TRL, transformers and DeepSpeed -> arguments here, best
+first.
+"""

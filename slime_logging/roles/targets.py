@@ -1,8 +1,8 @@
 """What a value in a role file is for: the argument, its option and its current value.
 
-Policy: the option decides, because 232 of a job's 873 arguments are None and a whole number may be a float that happens
-to be 1; the current value decides where it is of a kind that options cannot name (`torch.dtype`, enums), and where
-nobody knows the option.
+Policy: the option decides, because 232 of a job's 873 arguments are None and a whole number may be
+a float that happens to be 1; the current value decides where it is of a kind that options cannot
+name (`torch.dtype`, enums), and where nobody knows the option.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Mistake(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """What a value is for: the argument's name, its option where one is known, its current value."""
+    """What a value is for: the argument's name, its option where one is known, its current
+    value.
+    """
 
     name: str
     option: Option | None
@@ -47,7 +49,9 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """The kind of value: a dtype or enum where the current value is one, else by the option, else by that value."""
+        """The kind of value: a dtype or enum where the current value is one, else by the option,
+        else by that value.
+        """
         if is_dtype(self.base):
             return "dtype"
         if isinstance(self.base, enum.Enum):

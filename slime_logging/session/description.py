@@ -1,6 +1,7 @@
 """The description of a run: what `run.json` says of it, and what a backend is told.
 
-Policy: everything in it is fit to be read by anyone who sees the run; secrets travel in a backend's options alone.
+Policy: everything in it is fit to be read by anyone who sees the run; secrets travel in a backend's
+options alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ AXES: Mapping[str, str] = {
     "trainer": "trainer/step",
     "system": STEP_KEY,
 }
-"""Metric prefix -> step key: slime's table, one axis each for an explorer and a trainer, and the hosts' own."""
+"""Metric prefix -> step key: slime's table, one axis each for an explorer and a trainer, and the
+hosts' own.
+"""
 
 
 def redactor_of(args: Namespace, settings: Settings) -> Redactor:
@@ -39,7 +42,9 @@ def redactor_of(args: Namespace, settings: Settings) -> Redactor:
     return Redactor.of(args, os.environ, argv=sys.argv, hide=settings.hide, show=settings.show)
 
 
-def describe_run(run_id: str, settings: Settings, roles: tuple[str, ...], redactor: Redactor) -> RunFile:
+def describe_run(
+    run_id: str, settings: Settings, roles: tuple[str, ...], redactor: Redactor
+) -> RunFile:
     """What `run.json` says of a run at its first start, redacted."""
     group = settings.group
     name = f"{group or settings.project}-{run_id}" if settings.has_suffix or not group else group
@@ -54,12 +59,15 @@ def describe_run(run_id: str, settings: Settings, roles: tuple[str, ...], redact
         trackers=settings.trackers,
         roles=roles,
         axes=AXES,
-        options=redactor.config(to_json_mapping(settings.public_options())) | shown_options(settings, redactor),
+        options=redactor.config(to_json_mapping(settings.public_options()))
+        | shown_options(settings, redactor),
     )
 
 
 def shown_options(settings: Settings, redactor: Redactor) -> dict[str, Json]:
-    """The options that trackers show, without secrets: the same wherever the run is delivered from."""
+    """The options that trackers show, without secrets: the same wherever the run is delivered
+    from.
+    """
     given = ((name, settings.options[name]) for name in SHOWN_OPTIONS)
     return {name: as_name(redactor.text(str(value))) for name, value in given if value}
 

@@ -1,8 +1,8 @@
 """The sessions of this process, and its own life: exit, signals, forks.
 
-Policy: a process that ends by itself, by an exception or by SIGTERM ends its sessions, with the exit code it deserves.
-A forked child leaves its parent's files alone and joins with a journal of its own when it first logs. A bug of ours is
-told with its traceback and does not reach training.
+Policy: a process that ends by itself, by an exception or by SIGTERM ends its sessions, with the
+exit code it deserves. A forked child leaves its parent's files alone and joins with a journal of
+its own when it first logs. A bug of ours is told with its traceback and does not reach training.
 """
 
 from __future__ import annotations
@@ -49,9 +49,15 @@ def enter(session: Session) -> None:
 
 
 def is_joined(args: Namespace, role: str | None, run_id: str) -> bool:
-    """Whether this process is in the run in this role already; slime joins again each time it wakes a trainer."""
+    """Whether this process is in the run in this role already; slime joins again each time it wakes
+    a trainer.
+    """
     for session in _sessions:
-        if session.role == role and not session.is_primary and session.recorder.opening.run_id == run_id:
+        if (
+            session.role == role
+            and not session.is_primary
+            and session.recorder.opening.run_id == run_id
+        ):
             session.args = args
             return True
     return False
@@ -87,7 +93,13 @@ def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
         for result, state in zip(left, states, strict=True)
     ]
     return "\n".join(
-        [*lines, f"slime_logging: nothing is lost; deliver it with: slime-logging sync {_what_to_sync(session)}"]
+        [
+            *lines,
+            (
+                "slime_logging: nothing is lost; deliver it with: slime-logging sync"
+                f" {_what_to_sync(session)}"
+            ),
+        ]
     )
 
 
@@ -95,10 +107,14 @@ def _what_to_sync(session: Session) -> str:
     """The run's directory, and the places that `sync` does not believe the directory itself."""
     options = session.settings.options
     places = {
-        name: options[name] for name, variable in PLACE_OPTIONS.items() if options[name] != os.environ.get(variable)
+        name: options[name]
+        for name, variable in PLACE_OPTIONS.items()
+        if options[name] != os.environ.get(variable)
     }
     words = [
-        f"-o {shlex.quote(f'{name}={session.redactor.text(str(place))}')}" for name, place in places.items() if place
+        f"-o {shlex.quote(f'{name}={session.redactor.text(str(place))}')}"
+        for name, place in places.items()
+        if place
     ]
     return " ".join([str(session.directory.path), *words])
 
@@ -117,11 +133,14 @@ def swallow(call: str, session: Session, error: Exception) -> None:
         logger.error("slime_logging: %s failed; training goes on: %s\n%s", call, text, frames)
 
 
-# -- the process's own life: exit, signals, forks -----------------------------------------------------------------
+# -- the process's own life: exit, signals, forks
+# -----------------------------------------------------------------
 
 
 def _is_of_a_signal_handler(error: BaseException) -> bool:
-    """Whether a Python function that handles signals stands among the frames that the exception passed."""
+    """Whether a Python function that handles signals stands among the frames that the exception
+    passed.
+    """
     handlers = (signal.getsignal(number) for number in signal.valid_signals())
     codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
     return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
@@ -135,15 +154,17 @@ def _finish_at_exit() -> None:
 
 
 def be_first_at_exit() -> None:
-    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened, would close it under
-    us.
+    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened,
+    would close it under us.
     """
     atexit.unregister(_finish_at_exit)
     atexit.register(_finish_at_exit)
 
 
 def _handle_sigterm() -> None:
-    """Turn the default death by SIGTERM into a SystemExit, so that the job's `finally` blocks and ours run."""
+    """Turn the default death by SIGTERM into a SystemExit, so that the job's `finally` blocks and
+    ours run.
+    """
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
@@ -174,10 +195,13 @@ def _rejoin_after_fork() -> None:
             try:
                 address = find(parent.args)
                 if address is not None:
-                    _sessions.append(join(parent.args, parent.settings, parent.role, address, be_first_at_exit))
+                    _sessions.append(
+                        join(parent.args, parent.settings, parent.role, address, be_first_at_exit)
+                    )
             except Exception as error:  # `log` brought us here, and must not raise
                 logger.error(
-                    "slime_logging: this forked process cannot join its parent's run, and is not tracked: %s",
+                    "slime_logging: this forked process cannot join its parent's run, and is not"
+                    " tracked: %s",
                     safe_exception_text(parent.redactor, error),
                 )
 

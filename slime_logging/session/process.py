@@ -1,6 +1,7 @@
 """What this process is: the facts that are logged of it beside its role's configuration.
 
-Policy: only what is loaded already is asked; nothing is imported, and no device is touched that is not in use.
+Policy: only what is loaded already is asked; nothing is imported, and no device is touched that is
+not in use.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from slime_logging.values.json_value import Json
 
 
 def process_facts(args: Namespace) -> dict[str, Json]:
-    """Host, pid, rank, world size, device, and the versions of what is loaded; nothing is imported for it."""
-    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "megatron.core", "wandb")}
+    """Host, pid, rank, world size, device, and the versions of what is loaded; nothing is imported
+    for it.
+    """
+    loaded = {
+        name: getattr(sys.modules.get(name), "__version__", None)
+        for name in ("torch", "megatron.core", "wandb")
+    }
     facts: dict[str, Json] = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
@@ -29,7 +35,9 @@ def process_facts(args: Namespace) -> dict[str, Json]:
 
 
 def rank_of(args: Namespace) -> int | None:
-    """The rank in this process's own `torch.distributed` world where it has one, else what the arguments say."""
+    """The rank in this process's own `torch.distributed` world where it has one, else what the
+    arguments say.
+    """
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank())

@@ -1,13 +1,13 @@
 """One process's part in a run: what it records, and what it delivers itself.
 
-Policy: starting is strict (a mistake in flags or role file raises before anything is made), the rest is quiet. Which
-process delivers what is decided here, once:
+Policy: starting is strict (a mistake in flags or role file raises before anything is made), the
+rest is quiet. Which process delivers what is decided here, once:
 
 - the primary delivers every journal that it sees and whose process does not deliver it itself;
-- a process that sees the primary's run directory leaves delivery to it, unless it asked for a client of its own (policy
-  `shared`, or `init_wandb_secondary`) and W&B is online;
-- a process that does not see it keeps its journal in a directory of its own and delivers that one itself, in shared
-  mode.
+- a process that sees the primary's run directory leaves delivery to it, unless it asked for a
+  client of its own (policy `shared`, or `init_wandb_secondary`) and W&B is online;
+- a process that does not see it keeps its journal in a directory of its own and delivers that one
+  itself, in shared mode.
 """
 
 from __future__ import annotations
@@ -38,7 +38,15 @@ from slime_logging.layout.scope import (
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
-from slime_logging.record.run import RUN_FILE, RunDirectory, RunFile, check_run_id, mint_run_id, newest_run, now_s
+from slime_logging.record.run import (
+    RUN_FILE,
+    RunDirectory,
+    RunFile,
+    check_run_id,
+    mint_run_id,
+    newest_run,
+    now_s,
+)
 from slime_logging.redaction.redact import Redactor, safe_exception_text
 from slime_logging.session.description import describe_run, redactor_of, run_facts, shown_options
 from slime_logging.session.process import process_facts, rank_of
@@ -58,7 +66,12 @@ class Session:
     """
 
     def __init__(
-        self, args: Namespace, settings: Settings, directory: RunDirectory, recorder: Recorder, redactor: Redactor
+        self,
+        args: Namespace,
+        settings: Settings,
+        directory: RunDirectory,
+        recorder: Recorder,
+        redactor: Redactor,
     ) -> None:
         self.args = args
         self.settings = settings
@@ -81,7 +94,9 @@ class Session:
         return self.recorder.opening.is_primary
 
     def log(self, metrics: Mapping[str, Any], step_key: str) -> None:
-        """Record one row; it survives the death of this process from here on. `KeyError` without the step key."""
+        """Record one row; it survives the death of this process from here on. `KeyError` without
+        the step key.
+        """
         if not self.is_finished:
             self.recorder.row(metrics, step_key)
 
@@ -93,7 +108,9 @@ class Session:
             self.recorder.config(scope_of(role), RANK_LATE, hidden)
 
     def finish(self, exit_code: int) -> list[DeliveryResult]:
-        """End this process's part: close the journal, deliver what is there, say what is left. Bounded in time."""
+        """End this process's part: close the journal, deliver what is there, say what is left.
+        Bounded in time.
+        """
         if self.is_finished:
             return []
         self.is_finished = True
@@ -104,7 +121,9 @@ class Session:
         for delivery in self.deliveries:
             delivery.stop(code, self.settings.finish_timeout_s)
         results = [delivery.wait() for delivery in self.deliveries]
-        self.directory.locks.unlock(is_delivering=any(delivery.is_running for delivery in self.deliveries))
+        self.directory.locks.unlock(
+            is_delivering=any(delivery.is_running for delivery in self.deliveries)
+        )
         return results
 
     def abandon(self) -> None:
@@ -115,28 +134,45 @@ class Session:
         self.recorder.journal.abandon()
         self.directory.locks.unlock()
 
-    def deliver(self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None]) -> None:
-        """Start a delivery to each of these trackers: of the whole run in the primary, else of the own journal."""
+    def deliver(
+        self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None]
+    ) -> None:
+        """Start a delivery to each of these trackers: of the whole run in the primary, else of the
+        own journal.
+        """
         self._start_deliveries(
-            run, trackers, writer, on_open, None if self.is_primary else self.recorder.opening.journal
+            run,
+            trackers,
+            writer,
+            on_open,
+            None if self.is_primary else self.recorder.opening.journal,
         )
 
     def hand_directly(self, row: Row) -> None:
-        """Deliver a row that the journal could not take; a process that left delivery to the primary now begins its
-        own.
+        """Deliver a row that the journal could not take; a process that left delivery to the
+        primary now begins its own.
         """
         with self._direct_lock:
             if not self.deliveries and not self.is_finished:
-                run = describe_run(self.directory.path.name, self.settings, run_roles(self.args), self.redactor)
+                run = describe_run(
+                    self.directory.path.name, self.settings, run_roles(self.args), self.redactor
+                )
                 writer = Writer(
-                    label=self.recorder.opening.journal, is_primary=False, is_shared=self.settings.is_wandb_online
+                    label=self.recorder.opening.journal,
+                    is_primary=False,
+                    is_shared=self.settings.is_wandb_online,
                 )
                 self._start_deliveries(run, self.settings.trackers, writer, lambda: None, NOTHING)
         for delivery in self.deliveries:
             delivery.hand_directly(row)
 
     def _start_deliveries(
-        self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None], only: str | None
+        self,
+        run: RunFile,
+        trackers: tuple[str, ...],
+        writer: Writer,
+        on_open: Callable[[], None],
+        only: str | None,
     ) -> None:
         options = {**self.settings.options, **shown_options(self.settings, self.redactor)}
         facts = run_facts(run, self.directory, options)
@@ -155,7 +191,9 @@ class Session:
             delivery.start()
 
     def sample_system(self, run: RunFile) -> None:
-        """Start to sample this host, if no other process of the run does, unless it is switched off."""
+        """Start to sample this host, if no other process of the run does, unless it is switched
+        off.
+        """
         interval_s = self.settings.system_metrics_s
         if interval_s is None:
             return
@@ -163,7 +201,13 @@ class Session:
         host = self.redactor.text(main.host)
 
         def new_recorder() -> Recorder:
-            opening = replace(main, journal=journal_name("system"), role="system", is_primary=False, owner=main.journal)
+            opening = replace(
+                main,
+                journal=journal_name("system"),
+                role="system",
+                is_primary=False,
+                owner=main.journal,
+            )
             return Recorder(self.directory, opening, self.redactor, self.hand_directly)
 
         self.sampler = SystemSampler(self.directory, host, run.created_s, interval_s, new_recorder)
@@ -173,7 +217,9 @@ class Session:
         return safe_exception_text(self.redactor, error)
 
 
-def start_primary(args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]) -> Session:
+def start_primary(
+    args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]
+) -> Session:
     """Make the run, or continue it, and record the configuration of every role that is known.
 
     Raises:
@@ -188,7 +234,9 @@ def start_primary(args: Namespace, settings: Settings, role: str | None, on_open
     directory.create()
     directory.locks.lock()
     try:
-        run = directory.start(describe_run(directory.path.name, settings, run_roles(args), redactor))
+        run = directory.start(
+            describe_run(directory.path.name, settings, run_roles(args), redactor)
+        )
         opening = _opening(run, role, is_primary=True, rank=None)
         if settings.trackers:
             directory.locks.share_delivery()
@@ -236,7 +284,11 @@ def join(
     directory = _visible_directory(address, settings)
     if directory is not None:
         run = directory.read()
-        wants_client = (wants_client or settings.writer == "shared") and run.is_shared and settings.is_wandb_online
+        wants_client = (
+            (wants_client or settings.writer == "shared")
+            and run.is_shared
+            and settings.is_wandb_online
+        )
         delivers: tuple[str, ...] = ("wandb",) if wants_client else ()
     else:
         require_packages(*settings.trackers)
@@ -270,7 +322,9 @@ def _run_id(settings: Settings) -> str:
 def _own_directory(
     args: Namespace, address: RunAddress, settings: Settings, redactor: Redactor
 ) -> tuple[RunDirectory, RunFile]:
-    """A directory on this host for a run whose own one cannot be seen from here; processes of this host share it."""
+    """A directory on this host for a run whose own one cannot be seen from here; processes of this
+    host share it.
+    """
     directory = RunDirectory(settings.directory / address.run_id)
     directory.create()
     run = describe_run(address.run_id, settings, run_roles(args), redactor)
@@ -287,7 +341,12 @@ def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory 
 
 
 def _opening(
-    run: RunFile, role: str | None, *, is_primary: bool, rank: int | None, delivers: tuple[str, ...] = ()
+    run: RunFile,
+    role: str | None,
+    *,
+    is_primary: bool,
+    rank: int | None,
+    delivers: tuple[str, ...] = (),
 ) -> Opening:
     return Opening(
         run_id=run.run_id,
@@ -303,7 +362,11 @@ def _opening(
 
 
 def _session(
-    args: Namespace, settings: Settings, directory: RunDirectory, opening: Opening, redactor: Redactor
+    args: Namespace,
+    settings: Settings,
+    directory: RunDirectory,
+    opening: Opening,
+    redactor: Redactor,
 ) -> Session:
     sessions: list[Session] = []
 
@@ -316,13 +379,19 @@ def _session(
 
 
 def _record_process(session: Session, args: Namespace) -> None:
-    """The facts of this process: under `<role>/process/` for a role, else in one value under `process/`."""
+    """The facts of this process: under `<role>/process/` for a role, else in one value under
+    `process/`.
+    """
     facts = session.redactor.config(to_json_mapping(process_facts(args)))
     role = session.role
     if role is None:
         label = "primary" if session.is_primary else f"{facts['host']}-{facts['pid']}"
         session.recorder.config("", RANK_OWN, {f"process/{label}": dict(facts)})
     elif role in UNPREFIXED_ROLES:
-        session.recorder.config("", RANK_OWN, {f"{role}/process/{key}": value for key, value in facts.items()})
+        session.recorder.config(
+            "", RANK_OWN, {f"{role}/process/{key}": value for key, value in facts.items()}
+        )
     else:
-        session.recorder.config(role, RANK_OWN, {f"process/{key}": value for key, value in facts.items()})
+        session.recorder.config(
+            role, RANK_OWN, {f"process/{key}": value for key, value in facts.items()}
+        )

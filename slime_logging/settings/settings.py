@@ -1,8 +1,8 @@
 """Flags and environment -> one frozen `Settings`.
 
-Policy: slime's flags keep slime's names, defaults and meaning; ours stand beside them. A namespace that lacks any of
-them works: what is missing has its default. A value that cannot work raises `SettingsError` with the fix, at start,
-never later.
+Policy: slime's flags keep slime's names, defaults and meaning; ours stand beside them. A namespace
+that lacks any of them works: what is missing has its default. A value that cannot work raises
+`SettingsError` with the fix, at start, never later.
 """
 
 from __future__ import annotations
@@ -34,17 +34,35 @@ SLIME_FLAGS: tuple[Flag, ...] = (
     ("--use-wandb", {"action": "store_true", "help": "Track the job with Weights & Biases."}),
     (
         "--wandb-mode",
-        {"choices": WANDB_MODES, "help": "Default: WANDB_MODE, else online if a key is known, else offline."},
+        {
+            "choices": WANDB_MODES,
+            "help": "Default: WANDB_MODE, else online if a key is known, else offline.",
+        },
     ),
-    ("--wandb-dir", {"help": "Where W&B keeps its local files. Default: inside the run's directory."}),
-    ("--wandb-key", {"help": "API key. It never reaches a file, a tracker or a log; WANDB_API_KEY is the safer way."}),
+    (
+        "--wandb-dir",
+        {"help": "Where W&B keeps its local files. Default: inside the run's directory."},
+    ),
+    (
+        "--wandb-key",
+        {
+            "help": (
+                "API key. It never reaches a file, a tracker or a log; WANDB_API_KEY is the safer"
+                " way."
+            )
+        },
+    ),
     ("--wandb-host", {"help": "Base URL of a W&B server of your own."}),
     ("--wandb-team", {"help": "W&B entity."}),
     ("--wandb-group", {"help": "Group of the run, and the start of its name."}),
     ("--wandb-project", {"help": "Project of the run."}),
     (
         "--disable-wandb-random-suffix",
-        {"action": "store_false", "dest": "wandb_random_suffix", "help": "Name the run exactly like its group."},
+        {
+            "action": "store_false",
+            "dest": "wandb_random_suffix",
+            "help": "Name the run exactly like its group.",
+        },
     ),
     (
         "--wandb-always-use-train-step",
@@ -52,31 +70,53 @@ SLIME_FLAGS: tuple[Flag, ...] = (
     ),
     ("--wandb-run-id", {"help": "Continue the run with this id, or create it."}),
     ("--use-tensorboard", {"action": "store_true", "help": "Track the job with TensorBoard."}),
-    ("--tb-project-name", {"help": "Folder of the TensorBoard project. Default: the project's name."}),
+    (
+        "--tb-project-name",
+        {"help": "Folder of the TensorBoard project. Default: the project's name."},
+    ),
     ("--tb-experiment-name", {"help": "Folder of the TensorBoard run. Default: the run's name."}),
 )
 
 OUR_FLAGS: tuple[Flag, ...] = (
-    ("--use-trackio", {"action": "store_true", "help": "Track the job with Trackio (local, no account)."}),
+    (
+        "--use-trackio",
+        {"action": "store_true", "help": "Track the job with Trackio (local, no account)."},
+    ),
     ("--use-mlflow", {"action": "store_true", "help": "Track the job with MLflow."}),
-    ("--mlflow-tracking-uri", {"help": "Default: MLFLOW_TRACKING_URI, else a SQLite file in the run's directory."}),
+    (
+        "--mlflow-tracking-uri",
+        {"help": "Default: MLFLOW_TRACKING_URI, else a SQLite file in the run's directory."},
+    ),
     ("--mlflow-experiment", {"help": "Default: MLFLOW_EXPERIMENT_NAME, else the project's name."}),
     ("--use-swanlab", {"action": "store_true", "help": "Track the job with SwanLab."}),
-    ("--swanlab-mode", {"choices": ("cloud", "offline"), "help": "Default: SWANLAB_MODE, else offline."}),
+    (
+        "--swanlab-mode",
+        {"choices": ("cloud", "offline"), "help": "Default: SWANLAB_MODE, else offline."},
+    ),
     ("--swanlab-project", {"help": "Default: the project's name."}),
     ("--swanlab-workspace", {"help": "SwanLab workspace."}),
-    ("--tracking-dir", {"help": f"Where runs are kept. Default: SLIME_LOGGING_DIR, else ./{DEFAULT_DIRECTORY}."}),
+    (
+        "--tracking-dir",
+        {"help": f"Where runs are kept. Default: SLIME_LOGGING_DIR, else ./{DEFAULT_DIRECTORY}."},
+    ),
     (
         "--tracking-writer",
         {
             "choices": get_args(WriterPolicy),
             "default": "auto",
-            "help": "Who delivers: the primary for all it can see (auto, single), or each process for itself (shared).",
+            "help": (
+                "Who delivers: the primary for all it can see (auto, single), or each process for"
+                " itself (shared)."
+            ),
         },
     ),
     (
         "--tracking-resume",
-        {"action": BooleanOptionalAction, "default": False, "help": "Continue the newest run of --tracking-dir."},
+        {
+            "action": BooleanOptionalAction,
+            "default": False,
+            "help": "Continue the newest run of --tracking-dir.",
+        },
     ),
     (
         "--tracking-finish-timeout",
@@ -87,9 +127,26 @@ OUR_FLAGS: tuple[Flag, ...] = (
             "help": "How long the end of the job waits for slow trackers (default 60).",
         },
     ),
-    ("--tracking-hide", {"nargs": "*", "metavar": "NAME", "help": "More names or patterns whose values are secret."}),
-    ("--tracking-show", {"nargs": "*", "metavar": "KEY", "help": "Exact keys that are not secret after all."}),
-    ("--tracking-env", {"nargs": "*", "metavar": "NAME", "help": "More environment variables to log under env_vars."}),
+    (
+        "--tracking-hide",
+        {
+            "nargs": "*",
+            "metavar": "NAME",
+            "help": "More names or patterns whose values are secret.",
+        },
+    ),
+    (
+        "--tracking-show",
+        {"nargs": "*", "metavar": "KEY", "help": "Exact keys that are not secret after all."},
+    ),
+    (
+        "--tracking-env",
+        {
+            "nargs": "*",
+            "metavar": "NAME",
+            "help": "More environment variables to log under env_vars.",
+        },
+    ),
     (
         "--tracking-system-metrics",
         {
@@ -100,20 +157,43 @@ OUR_FLAGS: tuple[Flag, ...] = (
 )
 
 BACKEND_OPTIONS = (
-    *("wandb_mode", "wandb_dir", "wandb_key", "wandb_host", "wandb_team", "wandb_project", "wandb_group"),
+    *(
+        "wandb_mode",
+        "wandb_dir",
+        "wandb_key",
+        "wandb_host",
+        "wandb_team",
+        "wandb_project",
+        "wandb_group",
+    ),
     *("tb_project_name", "tb_experiment_name", "mlflow_tracking_uri", "mlflow_experiment"),
     *("swanlab_mode", "swanlab_project", "swanlab_workspace", "tracking_system_metrics"),
 )
 """The dest names that a backend may read from `RunFacts.options`."""
 
 SHOWN_OPTIONS = (
-    *("wandb_team", "wandb_project", "wandb_group", "tb_project_name", "tb_experiment_name", "mlflow_experiment"),
+    *(
+        "wandb_team",
+        "wandb_project",
+        "wandb_group",
+        "tb_project_name",
+        "tb_experiment_name",
+        "mlflow_experiment",
+    ),
     *("swanlab_project", "swanlab_workspace", "wandb_tags", "wandb_notes", "wandb_job_type"),
 )
-"""Options whose texts the trackers show: to be redacted before a tracker gets them. The others are keys and places."""
+"""Options whose texts the trackers show: to be redacted before a tracker gets them. The others are
+keys and places.
+"""
 
-PLACE_OPTIONS = {"wandb_host": "WANDB_BASE_URL", "wandb_dir": "", "mlflow_tracking_uri": "MLFLOW_TRACKING_URI"}
-"""Options that say where data go, and the variables that say the same; a run's directory is not believed in them."""
+PLACE_OPTIONS = {
+    "wandb_host": "WANDB_BASE_URL",
+    "wandb_dir": "",
+    "mlflow_tracking_uri": "MLFLOW_TRACKING_URI",
+}
+"""Options that say where data go, and the variables that say the same; a run's directory is not
+believed in them.
+"""
 
 ENVIRONMENT_OPTIONS = {
     "wandb_tags": "WANDB_TAGS",
@@ -122,7 +202,9 @@ ENVIRONMENT_OPTIONS = {
     "mlflow_experiment": "MLFLOW_EXPERIMENT_NAME",
     "swanlab_project": "SWANLAB_PROJ_NAME",
 }
-"""Options that a vendor's client would read from the environment by itself, past redaction, where no flag sets them."""
+"""Options that a vendor's client would read from the environment by itself, past redaction, where
+no flag sets them.
+"""
 
 SECRET_OPTIONS = frozenset({"wandb_key"})
 """Those of `BACKEND_OPTIONS` that must reach no file."""
@@ -151,8 +233,8 @@ def add_tracking_arguments(parser: ArgumentParser) -> ArgumentParser:
 class Settings:
     """What the flags and the environment of this process ask for. Times are in seconds.
 
-    `trackers` holds the names of those switched on (W&B in mode `disabled` is not on). `options` holds the trackers'
-    own options, the secret ones included; they are kept out of the repr.
+    `trackers` holds the names of those switched on (W&B in mode `disabled` is not on). `options`
+    holds the trackers' own options, the secret ones included; they are kept out of the repr.
     """
 
     trackers: tuple[str, ...]
@@ -195,7 +277,9 @@ class Settings:
             directory=Path(os.fspath(directory or DEFAULT_DIRECTORY)).expanduser().absolute(),
             has_directory=bool(directory),
             writer=_writer(args),
-            run_id=_text(args, "wandb_run_id") or environ.get("SLIME_LOGGING_RUN_ID") or environ.get("WANDB_RUN_ID"),
+            run_id=_text(args, "wandb_run_id")
+            or environ.get("SLIME_LOGGING_RUN_ID")
+            or environ.get("WANDB_RUN_ID"),
             is_resuming_newest=_flag(args, "tracking_resume"),
             finish_timeout_s=_seconds(args, "tracking_finish_timeout", DEFAULT_FINISH_TIMEOUT_S),
             project=_text(args, "wandb_project")
@@ -213,7 +297,9 @@ class Settings:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything is to be tracked at all: a tracker is on, or a directory for journals was named."""
+        """Whether anything is to be tracked at all: a tracker is on, or a directory for journals
+        was named.
+        """
         return bool(self.trackers) or self.has_directory
 
     @property
@@ -226,7 +312,9 @@ class Settings:
         return {name: environ[name] for name in self.env_vars if name in environ}
 
     def public_options(self) -> dict[str, Any]:
-        """The trackers' options that are set, without the secret ones: safe to keep in `run.json`."""
+        """The trackers' options that are set, without the secret ones: safe to keep in
+        `run.json`.
+        """
         return {k: v for k, v in self.options.items() if v is not None and k not in SECRET_OPTIONS}
 
 
@@ -241,13 +329,19 @@ def _text(args: object, name: str) -> str | None:
 
 def _names(args: object, name: str) -> tuple[str, ...]:
     value = getattr(args, name, None) or ()
-    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else tuple(str(item) for item in value)
+    return (
+        tuple(value.replace(",", " ").split())
+        if isinstance(value, str)
+        else tuple(str(item) for item in value)
+    )
 
 
 def _writer(args: object) -> WriterPolicy:
     value = getattr(args, "tracking_writer", None) or "auto"
     if value not in get_args(WriterPolicy):
-        raise SettingsError(f"--tracking-writer {value!r}: must be one of {', '.join(get_args(WriterPolicy))}.")
+        raise SettingsError(
+            f"--tracking-writer {value!r}: must be one of {', '.join(get_args(WriterPolicy))}."
+        )
     return cast(WriterPolicy, value)
 
 
@@ -258,7 +352,9 @@ def _seconds(args: object, name: str, default: float) -> float:
     except (TypeError, ValueError):
         seconds = -1.0
     if not 0 <= seconds < 1e7:
-        raise SettingsError(f"--{name.replace('_', '-')} {value!r}: must be a number of seconds, 0 or more.")
+        raise SettingsError(
+            f"--{name.replace('_', '-')} {value!r}: must be a number of seconds, 0 or more."
+        )
     return seconds
 
 
@@ -283,14 +379,18 @@ def _wandb_mode(options: Mapping[str, Any], environ: Mapping[str, str]) -> str:
         raise SettingsError(f"--wandb-mode {mode!r}: must be one of {', '.join(WANDB_MODES)}.")
     if mode in ("online", "shared") and not has_key:
         raise SettingsError(
-            "--wandb-mode online, but no W&B API key was found in --wandb-key, WANDB_API_KEY or the netrc file. "
-            "Set WANDB_API_KEY, or use --wandb-mode offline."
+            "--wandb-mode online, but no W&B API key was found in --wandb-key, WANDB_API_KEY or the"
+            " netrc file. Set WANDB_API_KEY, or use --wandb-mode offline."
         )
     return "online" if mode == "shared" else str(mode)
 
 
 def _has_wandb_key(options: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
-    if options["wandb_key"] or environ.get("WANDB_API_KEY") or environ.get("WANDB_IDENTITY_TOKEN_FILE"):
+    if (
+        options["wandb_key"]
+        or environ.get("WANDB_API_KEY")
+        or environ.get("WANDB_IDENTITY_TOKEN_FILE")
+    ):
         return True
     host = str(options["wandb_host"] or environ.get("WANDB_BASE_URL") or "https://api.wandb.ai")
     host = host.split("://", 1)[-1].split("/", 1)[0].split(":", 1)[0]

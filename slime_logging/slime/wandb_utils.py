@@ -1,8 +1,8 @@
-"""Stands in for `slime.observability.wandb_utils` and, before it, `slime.utils.wandb_utils`, its private helpers
-included.
+"""Stands in for `slime.observability.wandb_utils` and, before it, `slime.utils.wandb_utils`, its
+private helpers included.
 
-The helpers give what slime's give, with two differences that are the point of this package: values are redacted, and
-the un-prefixed keys have the actor's overrides applied.
+The helpers give what slime's give, with two differences that are the point of this package: values
+are redacted, and the un-prefixed keys have the actor's overrides applied.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What one opaque Python object is called in a configuration: a name or short text that is the same in every process.
+"""What one opaque Python object is called in a configuration: a name or short text that is the same
+in every process.
 
-Policy: nothing is called but `repr`, and that only where its class wrote one of its own; attributes are looked up on
-the class, never on the instance, so that mocks, lazy proxies and properties are left as they were. Addresses are
-taken out of texts. Functions here may raise what a foreign `repr` raises: `serialize.to_json` turns that into a
-marker.
+Policy: nothing is called but `repr`, and that only where its class wrote one of its own; attributes
+are looked up on the class, never on the instance, so that mocks, lazy proxies and properties are
+left as they were. Addresses are taken out of texts. Functions here may raise what a foreign `repr`
+raises: `serialize.to_json` turns that into a marker.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any
 _ADDRESS = re.compile(
     r"(?:\s+at)?\s+0x[0-9a-fA-F]{4,16}\b|\s+id='\d+'|(?<=\w)\(0x[0-9a-fA-F]{6,16}\)|\b0x[0-9a-fA-F]{9,16}\b"
 )
-"""CPython's ` at 0x7f...`, a mock's ` id='140...'`; a bare hexadecimal number of more than 32 bits is an address
-too."""
+"""CPython's ` at 0x7f...`, a mock's ` id='140...'`; a bare hexadecimal number of more than 32 bits
+is an address too.
+"""
 
 _NAMED = (
     types.FunctionType,
@@ -30,13 +32,19 @@ _NAMED = (
 _NAMED_TOO = (types.MethodDescriptorType, types.ClassMethodDescriptorType, type)
 
 SMALL_ARRAY = 64
-"""Arrays in main memory with up to this many elements are shown with their values; larger ones by shape and type."""
+"""Arrays in main memory with up to this many elements are shown with their values; larger ones by
+shape and type.
+"""
 
 
 def qualified_name(value: Any) -> str:
     """`module.qualname` of a class, function or method; `builtins` is left out."""
     module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__qualname__
+    name = (
+        getattr(value, "__qualname__", None)
+        or getattr(value, "__name__", None)
+        or type(value).__qualname__
+    )
     if not isinstance(module, str) or module == "builtins":
         return str(name)
     return f"{module}.{name}"
@@ -53,8 +61,9 @@ def is_named(value: Any) -> bool:
 
 
 def is_proxy(value: Any) -> bool:
-    """Whether the class replaces `__class__`: lazy objects and mocks do, and reading anything of them may wake or
-    change them."""
+    """Whether the class replaces `__class__`: lazy objects and mocks do, and reading anything of
+    them may wake or change them.
+    """
     return _of_class(type(value), "__class__") is not object.__dict__["__class__"]
 
 
@@ -110,7 +119,9 @@ def array_text(value: Any) -> str:
 
 
 def num_elements(value: Any) -> int:
-    """How many elements the shape of a tensor or array says; -1 where a dimension is not a number (symbolic shapes)."""
+    """How many elements the shape of a tensor or array says; -1 where a dimension is not a number
+    (symbolic shapes).
+    """
     total = 1
     for size in value.shape:
         if not isinstance(size, int):
@@ -120,13 +131,15 @@ def num_elements(value: Any) -> int:
 
 
 def is_array(value: Any) -> bool:
-    """Whether the value is a tensor, an array or an array library's scalar, by what its class defines."""
+    """Whether the value is a tensor, an array or an array library's scalar, by what its class
+    defines.
+    """
     return has_attributes(value, "shape", "dtype") and not issubclass(type(value), type)
 
 
 def array_value(value: Any) -> Any:
-    """The number of a one-element tensor or array, the nested list of a small array in main memory, else its
-    description.
+    """The number of a one-element tensor or array, the nested list of a small array in main memory,
+    else its description.
 
     Of a tensor with more than one element nothing is read, so nothing waits for a GPU.
     """
@@ -140,8 +153,9 @@ def array_value(value: Any) -> Any:
 
 
 def partial_parts(value: functools.partial[Any]) -> dict[str, Any]:
-    """Function, positional and keyword arguments of a partial, as nested values so that names stay visible to
-    redaction."""
+    """Function, positional and keyword arguments of a partial, as nested values so that names stay
+    visible to redaction.
+    """
     parts: dict[str, Any] = {"partial": value.func}
     if value.args:
         parts["args"] = value.args

@@ -1,6 +1,7 @@
 """The JSON of single values: numbers, text and bytes of Python's own types and of their subclasses.
 
-Policy: nothing of a subclass is called, so a `str` with a `__str__` of its own is read as the text it holds.
+Policy: nothing of a subclass is called, so a `str` with a `__str__` of its own is read as the text
+it holds.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from typing import Any
 from slime_logging.values.json_value import Json
 
 MAX_SAFE_INT = 2**53
-"""Beyond it, readers that hold numbers as doubles (JavaScript, so every tracker's page) show a different integer."""
+"""Beyond it, readers that hold numbers as doubles (JavaScript, so every tracker's page) show a
+different integer.
+"""
 MAX_TEXT_CHARS = 16_384
-"""Room for a chat template or a whole role file, the longest texts that options hold; longer ones are data."""
+"""Room for a chat template or a whole role file, the longest texts that options hold; longer ones
+are data.
+"""
 _CUT_BACK_CHARS = 256
-"""A shortened text ends before a word, if one began within so many characters: half a key is not recognised as a
-key."""
+"""A shortened text ends before a word, if one began within so many characters: half a key is not
+recognised as a key.
+"""
 
 
 def same(value: Any) -> Json:
@@ -32,7 +38,8 @@ def int_json(value: int) -> Json:
     if -MAX_SAFE_INT <= value <= MAX_SAFE_INT:
         return value
     bits = value.bit_length()
-    # str() of more than 4,300 digits raises (CPython's limit against quadratic time); hexadecimal has no limit.
+    # str() of more than 4,300 digits raises (CPython's limit against quadratic time); hexadecimal
+    # has no limit.
     return str(value) if bits < 10_000 else shortened(hex(value))
 
 
@@ -73,4 +80,8 @@ def bytes_json(value: Any) -> Json:
         text = head.decode()
     except UnicodeDecodeError:
         text = "base64:" + base64.b64encode(head).decode()
-    return text_json(text) if size <= MAX_TEXT_CHARS else f"{text_json(text)}... <shortened: {size} bytes>"
+    return (
+        text_json(text)
+        if size <= MAX_TEXT_CHARS
+        else f"{text_json(text)}... <shortened: {size} bytes>"
+    )

@@ -9,16 +9,18 @@ from typing import TypeAlias
 from slime_logging.values.json_value import Json
 
 Point: TypeAlias = Hashable
-"""One thing a tracker holds for a row, in the precision and naming of that tracker; equal points are the same thing."""
+"""One thing a tracker holds for a row, in the precision and naming of that tracker; equal points
+are the same thing.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """One call of `log`: metrics of one process at one step.
 
-    `journal` and `seq` identify the row in its run, for ever. `time_s` is Unix seconds when `log` was called.
-    `metrics` does not hold the step key; `step` is its value. Values: numbers (NaN and infinities are real floats),
-    text, bools, None, and lists or mappings of those.
+    `journal` and `seq` identify the row in its run, for ever. `time_s` is Unix seconds when `log`
+    was called. `metrics` does not hold the step key; `step` is its value. Values: numbers (NaN and
+    infinities are real floats), text, bools, None, and lists or mappings of those.
     """
 
     journal: str

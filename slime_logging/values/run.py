@@ -14,11 +14,12 @@ from slime_logging.values.json_value import Json
 class RunFacts:
     """What a backend needs to know of the run; the same in every process that delivers to it.
 
-    `directory` is the run's directory, absolute: a backend keeps local files of its own below `directory / <backend>`.
-    `options` holds the backend's own flags by their dest names (`wandb_mode`, `tb_project_name`, ...), secrets
-    included: they are for the vendor's client only and must reach no file. `axes` maps a metric prefix to its step
-    key: `"train"` -> `"train/step"` means `train/*` is drawn over `train/step`. `roles` are the roles with a
-    configuration of their own, the un-prefixed one (the actor) first.
+    `directory` is the run's directory, absolute: a backend keeps local files of its own below
+    `directory / <backend>`. `options` holds the backend's own flags by their dest names
+    (`wandb_mode`, `tb_project_name`, ...), secrets included: they are for the vendor's client only
+    and must reach no file. `axes` maps a metric prefix to its step key: `"train"` -> `"train/step"`
+    means `train/*` is drawn over `train/step`. `roles` are the roles with a configuration of their
+    own, the un-prefixed one (the actor) first.
     """
 
     run_id: str
@@ -36,9 +37,10 @@ class RunFacts:
 class RunConfig:
     """The run's whole configuration, as it stands.
 
-    `values` is the flat view: global arguments with the actor's overrides un-prefixed, `critic/<key>` for the critic,
-    `overrides/<role>/<key>` = {"base", "value"}, `<role>/process/<key>`, `env_vars`, `redacted_keys`. Values may be
-    nested. `roles` is the same by role: role -> the complete configuration of that role, un-prefixed.
+    `values` is the flat view: global arguments with the actor's overrides un-prefixed,
+    `critic/<key>` for the critic, `overrides/<role>/<key>` = {"base", "value"},
+    `<role>/process/<key>`, `env_vars`, `redacted_keys`. Values may be nested. `roles` is the same
+    by role: role -> the complete configuration of that role, un-prefixed.
     """
 
     values: Mapping[str, Json]

@@ -1,12 +1,12 @@
 """Any Python value becomes plain JSON.
 
-Policy: `to_json` never raises, never calls the value, never changes it, imports nothing, and gives the same answer in
-every process. Nested things stay nested, so that names inside them stay visible to redaction. What has no JSON form
-becomes a readable text; what cannot be read becomes a marker in angle brackets; what is huge is shortened, with its
-length in the marker.
+Policy: `to_json` never raises, never calls the value, never changes it, imports nothing, and gives
+the same answer in every process. Nested things stay nested, so that names inside them stay visible
+to redaction. What has no JSON form becomes a readable text; what cannot be read becomes a marker in
+angle brackets; what is huge is shortened, with its length in the marker.
 
-Guarantees on the result: only None, bool, int, finite float, str, list and dict of exactly those types; integers
-within 2**53; text that UTF-8 can hold; string keys; at most `MAX_DEPTH` levels.
+Guarantees on the result: only None, bool, int, finite float, str, list and dict of exactly those
+types; integers within 2**53; text that UTF-8 can hold; string keys; at most `MAX_DEPTH` levels.
 """
 
 from __future__ import annotations
@@ -31,13 +31,29 @@ from typing import Any
 import orjson
 
 from slime_logging.values import describe
-from slime_logging.values.json_scalars import MAX_TEXT_CHARS, bytes_json, float_json, int_json, same, text_json
+from slime_logging.values.json_scalars import (
+    MAX_TEXT_CHARS,
+    bytes_json,
+    float_json,
+    int_json,
+    same,
+    text_json,
+)
 from slime_logging.values.json_value import Json
 
-__all__ = ["MAX_DEPTH", "MAX_ITEMS", "MAX_TEXT_CHARS", "arguments_to_json", "metric_to_json", "to_json"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_ITEMS",
+    "MAX_TEXT_CHARS",
+    "arguments_to_json",
+    "metric_to_json",
+    "to_json",
+]
 
 MAX_ITEMS = 1_000
-"""Of one list or mapping. A configuration's lists are a few dozen long; longer ones are data (token ids, datasets)."""
+"""Of one list or mapping. A configuration's lists are a few dozen long; longer ones are data (token
+ids, datasets).
+"""
 MAX_NODES = 20_000
 """Of one option's value in all, so that nested lists cannot multiply `MAX_ITEMS`."""
 MAX_DEPTH = 32
@@ -47,19 +63,21 @@ MAX_DEPTH = 32
 def to_json(value: Any) -> Json:
     """The value as plain JSON; see the module's policy for what is guaranteed.
 
-    Dicts, Namespaces, dataclasses, named tuples and partials become mappings; lists, tuples, sets (sorted) and other
-    sequences become lists; enums their name; dtypes, devices, paths, dates, decimals their usual text; functions and
-    classes their qualified name; bytes their UTF-8 text, else `base64:...`; tensors and arrays a number (one element)
-    or a description; other objects their repr without addresses, or the qualified name of their class. NaN and
-    infinities become "NaN", "Infinity", "-Infinity".
+    Dicts, Namespaces, dataclasses, named tuples and partials become mappings; lists, tuples, sets
+    (sorted) and other sequences become lists; enums their name; dtypes, devices, paths, dates,
+    decimals their usual text; functions and classes their qualified name; bytes their UTF-8 text,
+    else `base64:...`; tensors and arrays a number (one element) or a description; other objects
+    their repr without addresses, or the qualified name of their class. NaN and infinities become
+    "NaN", "Infinity", "-Infinity".
     """
     exact = _EXACT.get(type(value))
     return exact(value) if exact is not None else _Walk().any(value, 0)
 
 
 def arguments_to_json(args: argparse.Namespace | Mapping[str, Any]) -> dict[str, Json]:
-    """Every argument of a namespace or mapping, by its name, in the namespace's order; neither copied deeply nor
-    changed."""
+    """Every argument of a namespace or mapping, by its name, in the namespace's order; neither
+    copied deeply nor changed.
+    """
     values = _snapshot(args)
     names = set(values)
     out: dict[str, Json] = {}
@@ -74,8 +92,9 @@ def arguments_to_json(args: argparse.Namespace | Mapping[str, Any]) -> dict[str,
 
 
 def metric_to_json(value: Any) -> Json:
-    """The value of a metric: as `to_json`, except that numbers stay numbers (NaN and infinities too, large integers
-    too)."""
+    """The value of a metric: as `to_json`, except that numbers stay numbers (NaN and infinities
+    too, large integers too).
+    """
     cls = type(value)
     if cls is float or cls is bool or value is None:
         return value  # type: ignore[no-any-return]
@@ -109,8 +128,9 @@ _EXACT: dict[type, Callable[[Any], Json]] = {
 
 
 def _key_text(key: Any) -> str:
-    """A mapping's key as text: JSON's own words for None and bools, a number's digits, else the JSON text of the
-    key."""
+    """A mapping's key as text: JSON's own words for None and bools, a number's digits, else the
+    JSON text of the key.
+    """
     if issubclass(type(key), str) and not issubclass(type(key), enum.Enum):
         return text_json(key)
     json = to_json(key)
@@ -124,7 +144,9 @@ def _unused(key: str, taken: Iterable[str] | Mapping[str, Any]) -> str:
 
 
 class _Walk:
-    """One value's way to JSON: which containers it is inside of, and how many nodes it may still make."""
+    """One value's way to JSON: which containers it is inside of, and how many nodes it may still
+    make.
+    """
 
     __slots__ = ("_inside", "_is_metric", "_nodes_left")
 
@@ -136,7 +158,9 @@ class _Walk:
     def any(self, value: Any, depth: int) -> Json:
         """The JSON of any value, whatever it does when it is read."""
         self._nodes_left -= 1
-        if self._is_metric and issubclass(type(value), (int, float, decimal.Decimal, fractions.Fraction)):
+        if self._is_metric and issubclass(
+            type(value), (int, float, decimal.Decimal, fractions.Fraction)
+        ):
             return self._number(value)
         exact = _EXACT.get(type(value))
         if exact is not None:
@@ -194,7 +218,9 @@ class _Walk:
             return lambda v, depth: self._mapping(describe.partial_parts(v), depth)
         names = getattr(cls, "_fields", None)
         if issubclass(cls, tuple) and isinstance(names, tuple):
-            return lambda v, depth: self._mapping(dict(zip(names, tuple.__iter__(v), strict=False)), depth)
+            return lambda v, depth: self._mapping(
+                dict(zip(names, tuple.__iter__(v), strict=False)), depth
+            )
         if issubclass(cls, Set):
             return self._set
         if issubclass(cls, (Sequence, collections.deque, array.array)) and cls is not range:
@@ -218,17 +244,24 @@ class _Walk:
         return taken[:limit], len(taken) > limit
 
     def _sequence(self, value: Any, depth: int) -> Json:
-        items, is_cut = self._take(list.__iter__(value) if issubclass(type(value), list) else iter(value))
+        items, is_cut = self._take(
+            list.__iter__(value) if issubclass(type(value), list) else iter(value)
+        )
         out: list[Json] = [self.any(item, depth + 1) for item in items]
         if is_cut:
             out.append(f"<shortened: {_length(value)} items>")
         return out
 
     def _set(self, value: Any, depth: int) -> Json:
-        # All of a set is read before it is cut: which items come first depends on the process's hash seed.
+        # All of a set is read before it is cut: which items come first depends on the process's
+        # hash seed.
         items = list(itertools.islice(value, self._nodes_left + 1))
         out = sorted((self.any(item, depth + 1) for item in items), key=orjson.dumps)
-        return [*out[:MAX_ITEMS], f"<shortened: {_length(value)} items>"] if len(out) > MAX_ITEMS else list(out)
+        return (
+            [*out[:MAX_ITEMS], f"<shortened: {_length(value)} items>"]
+            if len(out) > MAX_ITEMS
+            else list(out)
+        )
 
     def _mapping(self, value: Any, depth: int) -> Json:
         out: dict[str, Json] = {}
@@ -270,14 +303,18 @@ def _length(value: Any) -> int | str:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """A dataclass instance's fields as stored: from its `__dict__` and slots, without running properties."""
+    """A dataclass instance's fields as stored: from its `__dict__` and slots, without running
+    properties.
+    """
     stored = getattr(value, "__dict__", {})
     out: dict[str, Any] = {}
     for field in dataclasses.fields(value):
         if field.name in stored:
             out[field.name] = stored[field.name]
             continue
-        static = next((vars(c)[field.name] for c in type(value).__mro__ if field.name in vars(c)), None)
+        static = next(
+            (vars(c)[field.name] for c in type(value).__mro__ if field.name in vars(c)), None
+        )
         if isinstance(static, types.MemberDescriptorType):
             out[field.name] = static.__get__(value) if _is_set(static, value) else "<unset>"
     return out
@@ -297,7 +334,10 @@ _SCALARS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Json]], ...] = (
     (float, float_json),
     ((bytes, bytearray, memoryview), bytes_json),
     (os.PathLike, lambda value: to_json(os.fspath(value))),
-    ((decimal.Decimal, fractions.Fraction, uuid.UUID, datetime.timedelta), lambda value: text_json(str(value))),
+    (
+        (decimal.Decimal, fractions.Fraction, uuid.UUID, datetime.timedelta),
+        lambda value: text_json(str(value)),
+    ),
     ((datetime.date, datetime.time), lambda value: text_json(value.isoformat())),
     (re.Pattern, lambda value: to_json(value.pattern)),
 )

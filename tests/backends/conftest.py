@@ -15,7 +15,12 @@ from slime_logging.values.run import RunFacts
 from tests.backends.mlflow_server import MlflowServer
 
 TRACKERS = ("memory", "trackio", "tensorboard", "mlflow", "swanlab", "wandb")
-AXES = {"train": "train/step", "rollout": "rollout/step", "perf": "rollout/step", "eval": "eval/step"}
+AXES = {
+    "train": "train/step",
+    "rollout": "rollout/step",
+    "perf": "rollout/step",
+    "eval": "eval/step",
+}
 VARIABLES = ("WANDB_", "TRACKIO_", "MLFLOW_", "SWANLAB_", "TENSORBOARD_", "HF_")
 
 
@@ -54,7 +59,9 @@ def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowSe
 
 def _params() -> list[Any]:
     """Tests of one tracker stay in one worker, where they share what is costly: a server, and a run delivered once."""
-    return [pytest.param(name, marks=pytest.mark.xdist_group(f"backends-{name}")) for name in TRACKERS]
+    return [
+        pytest.param(name, marks=pytest.mark.xdist_group(f"backends-{name}")) for name in TRACKERS
+    ]
 
 
 @pytest.fixture(scope="session", params=_params())

@@ -23,12 +23,25 @@ class MlflowServer:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.uri = f"http://127.0.0.1:{port}"
-        options = {"backend-store-uri": f"sqlite:///{directory / 'server.db'}", "host": "127.0.0.1", "port": str(port)}
+        options = {
+            "backend-store-uri": f"sqlite:///{directory / 'server.db'}",
+            "host": "127.0.0.1",
+            "port": str(port),
+        }
         options |= {"artifacts-destination": str(directory / "artifacts"), "workers": "1"}
-        environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        environment = os.environ | {
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+        }
         self._log = (directory / "server.log").open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", *(f"--{key}={value}" for key, value in options.items())],
+            [
+                sys.executable,
+                "-m",
+                "mlflow",
+                "server",
+                *(f"--{key}={value}" for key, value in options.items()),
+            ],
             stdout=self._log,
             stderr=subprocess.STDOUT,
             env=environment,

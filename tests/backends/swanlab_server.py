@@ -46,34 +46,59 @@ class SwanlabServer:
     def _login(self, *, body: Any, key: str | None) -> tuple[int, Any]:
         if key != KEY:
             return 401, {"code": "Unauthorized", "message": "wrong key"}
-        return 200, {"sid": "s", "expiredAt": "2099-01-01T00:00:00.000Z", "userInfo": {"username": "user"}}
+        return 200, {
+            "sid": "s",
+            "expiredAt": "2099-01-01T00:00:00.000Z",
+            "userInfo": {"username": "user"},
+        }
 
     def _project(self, user: str, name: str, *, body: Any, key: str | None) -> tuple[int, Any]:
         if name not in self.projects:
             return 404, {"code": "NotFound", "message": name}
-        facts = {"cuid": f"p-{name}", "name": name, "path": f"/{user}/{name}", "visibility": "PRIVATE", "version": 1}
+        facts = {
+            "cuid": f"p-{name}",
+            "name": name,
+            "path": f"/{user}/{name}",
+            "visibility": "PRIVATE",
+            "version": 1,
+        }
         return 200, facts | {"group": {"username": user}, "_count": {"experiments": len(self.runs)}}
 
     def _new_project(self, user: str, *, body: Any, key: str | None) -> tuple[int, Any]:
         self.projects.add(body["name"])
         return 201, {}
 
-    def _experiment(self, user: str, project: str, *, body: Any, key: str | None) -> tuple[int, Any]:
+    def _experiment(
+        self, user: str, project: str, *, body: Any, key: str | None
+    ) -> tuple[int, Any]:
         is_new = body["cuid"] not in self.runs
         run = self.runs.setdefault(body["cuid"], {"config": {}, "states": []})
         run.update(name=body["name"], group=body.get("cluster"))
         run["states"].append("RUNNING")
-        answer = {"cuid": body["cuid"], "slug": body["cuid"], "name": body["name"], "createdAt": body["createdAt"]}
+        answer = {
+            "cuid": body["cuid"],
+            "slug": body["cuid"],
+            "name": body["name"],
+            "createdAt": body["createdAt"],
+        }
         return (201 if is_new else 200), answer
 
     def _summary(self, project: str, run: str, *, body: Any, key: str | None) -> tuple[int, Any]:
         last: dict[str, int] = {}
         for name, step, _, _ in self.scalars:
             last[name] = max(step, last.get(name, -1))
-        return 200, {"log": [], "media": [], "scalar": [{"key": name, "step": step} for name, step in last.items()]}
+        return 200, {
+            "log": [],
+            "media": [],
+            "scalar": [{"key": name, "step": step} for name, step in last.items()],
+        }
 
-    def _profile(self, user: str, project: str, run: str, *, body: Any, key: str | None) -> tuple[int, Any]:
-        self.runs[run]["config"] = {name: entry["value"] for name, entry in body.get("config", {}).items()}
+    def _profile(
+        self, user: str, project: str, run: str, *, body: Any, key: str | None
+    ) -> tuple[int, Any]:
+        self.runs[run]["config"] = {
+            name: entry["value"] for name, entry in body.get("config", {}).items()
+        }
         return 200, {}
 
     def _metrics(self, *, body: Any, key: str | None) -> tuple[int, Any]:
@@ -82,17 +107,23 @@ class SwanlabServer:
         if body["type"] == "scalar":
             for metric in body["metrics"]:
                 assert _ISO.fullmatch(metric["create_time"]) and isinstance(metric["index"], int)
-                self.scalars.append((metric["key"], metric["index"], metric["data"], metric["create_time"]))
+                self.scalars.append(
+                    (metric["key"], metric["index"], metric["data"], metric["create_time"])
+                )
         return 200, {}
 
     def _presigned(self, *, body: Any, key: str | None) -> tuple[int, Any]:
-        return 200, {"urls": [f"{self.uri}/upload/{number}" for number, _ in enumerate(body["paths"])]}
+        return 200, {
+            "urls": [f"{self.uri}/upload/{number}" for number, _ in enumerate(body["paths"])]
+        }
 
     def _upload(self, *_: str, body: Any, key: str | None) -> tuple[int, Any]:
         self.files.append(body)
         return 200, {}
 
-    def _state(self, user: str, project: str, run: str, *, body: Any, key: str | None) -> tuple[int, Any]:
+    def _state(
+        self, user: str, project: str, run: str, *, body: Any, key: str | None
+    ) -> tuple[int, Any]:
         self.runs[run]["states"].append(body["state"])
         return 200, {}
 
@@ -124,7 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         key = self.headers.get("authorization")
         is_json = body and not self.path.startswith("/upload/")
-        status, answer = self.held.answer(self.command, self.path, json.loads(body) if is_json else body, key)
+        status, answer = self.held.answer(
+            self.command, self.path, json.loads(body) if is_json else body, key
+        )
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

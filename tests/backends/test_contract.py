@@ -52,7 +52,9 @@ class Delivered:
 
 
 @pytest.fixture(scope="session")
-def new_run(tracker: Tracker, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunFacts]:
+def new_run(
+    tracker: Tracker, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], RunFacts]:
     def new(run_id: str) -> RunFacts:
         return tracker.run(tmp_path_factory.mktemp(run_id), f"{tracker.name}-{run_id}")
 
@@ -103,7 +105,9 @@ def test_rows_keep_their_order(delivered: Delivered) -> None:
 def test_time_is_the_rows_own(tracker: Tracker, delivered: Delivered) -> None:
     """A row logged a millisecond later is another point: the time held is the row's and not that of arrival."""
     if tracker.name == "wandb":
-        pytest.skip("its points have row ids instead of times; the tests of its own look at the times")
+        pytest.skip(
+            "its points have row ids instead of times; the tests of its own look at the times"
+        )
     row = scenario.row(7, {"train/loss": 1.0})
     later = dataclasses.replace(row, time_s=row.time_s + 0.001)
     assert delivered.backend.points(row) != delivered.backend.points(later)
@@ -113,7 +117,10 @@ def test_time_is_the_rows_own(tracker: Tracker, delivered: Delivered) -> None:
 def test_odd_metric_value_is_held(tracker: Tracker, name: str) -> None:
     """Whatever the value, the row becomes at least one point, different from that of any other value."""
     backend = tracker.new()
-    points = {other: backend.points(scenario.row(1, {"x": value})) for other, value in scenario.ODD_VALUES.items()}
+    points = {
+        other: backend.points(scenario.row(1, {"x": value}))
+        for other, value in scenario.ODD_VALUES.items()
+    }
     alike = {other for other in points if points[other] == points[name]}
     assert points[name]
     assert alike == {name} or alike in SAME.get(tracker.name, [])
@@ -147,13 +154,23 @@ def test_config_is_as_typed_as_the_tracker_allows(tracker: Tracker, delivered: D
     typed: list[Json] = [1e-6, 42, True, "text", "0.25", listed, None]
     expected = {
         "tensorboard": [1e-6, 42.0, True, "text", "0.25", json.dumps(listed), "None"],
-        "mlflow": ["1e-06", "42", "True", "text", "0.25", json.dumps(listed, separators=(",", ":")), "None"],
+        "mlflow": [
+            "1e-06",
+            "42",
+            "True",
+            "text",
+            "0.25",
+            json.dumps(listed, separators=(",", ":")),
+            "None",
+        ],
         "swanlab": [*typed[:-1], "None"],
     }.get(tracker.name, typed)
     assert [(type(value), value) for value in held] == [(type(value), value) for value in expected]
 
 
-def test_changed_value_on_resume_is_held(tracker: Tracker, new_run: Callable[[str], RunFacts]) -> None:
+def test_changed_value_on_resume_is_held(
+    tracker: Tracker, new_run: Callable[[str], RunFacts]
+) -> None:
     """A run opened again with another value shows that value, and keeps the rows of before."""
     run = new_run("resumed")
     rows = scenario.plain_rows()
@@ -174,7 +191,9 @@ def test_resume_after_kill(tracker: Tracker, new_run: Callable[[str], RunFacts])
     run = new_run("killed")
     num_written = _write_and_kill(tracker, run, num_batches=5)
     backend = tracker.new()
-    possible = points_of(backend, [row for number in range(num_written + 1) for row in scenario.endless_rows(number)])
+    possible = points_of(
+        backend, [row for number in range(num_written + 1) for row in scenario.endless_rows(number)]
+    )
     held = Counter(backend.read_points(run))
     assert held <= Counter(possible)
     rows = [row for number in range(num_written) for row in scenario.endless_rows(number)]
@@ -183,7 +202,9 @@ def test_resume_after_kill(tracker: Tracker, new_run: Callable[[str], RunFacts])
     backend.open(run, WRITER)
     backend.write([row for row in rows if not all(point in held for point in backend.points(row))])
     backend.close(0, CLOSE_TIMEOUT_S)
-    assert Counter(points_of(backend, rows)) <= Counter(backend.read_points(run)) <= Counter(possible)
+    assert (
+        Counter(points_of(backend, rows)) <= Counter(backend.read_points(run)) <= Counter(possible)
+    )
 
 
 def _write_and_kill(tracker: Tracker, run: RunFacts, num_batches: int) -> int:
@@ -223,7 +244,9 @@ def test_write_without_open_is_a_backend_error(tracker: Tracker) -> None:
         tracker.new().write([scenario.row(1, {"x": 1.0})])
 
 
-def test_reading_a_run_that_is_not_there(tracker: Tracker, new_run: Callable[[str], RunFacts]) -> None:
+def test_reading_a_run_that_is_not_there(
+    tracker: Tracker, new_run: Callable[[str], RunFacts]
+) -> None:
     """A run that the tracker has never seen has no points and no configuration."""
     run = new_run("absent")
     backend = tracker.new()
@@ -249,7 +272,9 @@ def test_package_that_is_too_old_says_which_is_needed(
     if tracker.name not in PACKAGES:
         pytest.skip("needs no package")
     package = PACKAGES[tracker.name]
-    monkeypatch.setitem(PACKAGES, tracker.name, Package(package.module, package.distribution, "1000.2"))
+    monkeypatch.setitem(
+        PACKAGES, tracker.name, Package(package.module, package.distribution, "1000.2")
+    )
     told = rf"needs the package {package.distribution} 1000\.2 or newer, and \d[\d.]+ is installed.*slime-logging\["
     with pytest.raises(MissingBackendError, match=told):
         tracker.new().open(new_run("old"), WRITER)
@@ -258,7 +283,9 @@ def test_package_that_is_too_old_says_which_is_needed(
 def test_arguments_are_left_alone(delivered: Delivered) -> None:
     """A backend changes neither the configuration nor the rows that it is given."""
     assert delivered.config == scenario.config(**LATE)
-    assert [repr(row) for row in delivered.rows] == [repr(row) for row in scenario.plain_rows() + scenario.odd_rows()]
+    assert [repr(row) for row in delivered.rows] == [
+        repr(row) for row in scenario.plain_rows() + scenario.odd_rows()
+    ]
 
 
 def test_nothing_is_printed(
@@ -276,4 +303,6 @@ def test_nothing_is_printed(
 def test_nan_is_equal_to_nan(tracker: Tracker) -> None:
     """A row with NaN becomes the same points each time, or it could never be found again."""
     backend = tracker.new()
-    assert backend.points(scenario.row(1, {"x": math.nan})) == backend.points(scenario.row(1, {"x": math.nan}))
+    assert backend.points(scenario.row(1, {"x": math.nan})) == backend.points(
+        scenario.row(1, {"x": math.nan})
+    )

@@ -27,7 +27,8 @@ from slime_logging.values.run import RunConfig
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(), max_size=5), inner, max_size=4)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(), max_size=5), inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -62,7 +63,12 @@ def _num_leaves(value: Json) -> int:
 
 def test_flatten_names() -> None:
     """Nested names are joined by a slash; lists and empty mappings are values."""
-    assert flatten({"a": {"b": 1, "c": {}}, "a/b": 2, "l": [1]}) == {"a/b": 1, "a/c": {}, "a/b~2": 2, "l": [1]}
+    assert flatten({"a": {"b": 1, "c": {}}, "a/b": 2, "l": [1]}) == {
+        "a/b": 1,
+        "a/c": {},
+        "a/b~2": 2,
+        "l": [1],
+    }
 
 
 def test_canonical_tells_types_apart() -> None:
@@ -106,7 +112,10 @@ def test_by_role_keeps_a_value_that_contradicts_the_role() -> None:
 
 def test_role_diff_has_what_differs() -> None:
     """A key is in the diff when its values differ, or when a role lacks it."""
-    assert role_diff(CONFIG) == {"lr": {"actor": 1e-6, "critic": 5e-6}, "extra": {"critic": "a|b\nc"}}
+    assert role_diff(CONFIG) == {
+        "lr": {"actor": 1e-6, "critic": 5e-6},
+        "extra": {"critic": "a|b\nc"},
+    }
 
 
 def test_markdown_table_is_not_broken_by_values() -> None:

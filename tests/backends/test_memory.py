@@ -16,7 +16,9 @@ from tests.backends import scenario
 @pytest.fixture
 def run(tmp_path: Path) -> RunFacts:
     memory.forget()
-    return RunFacts(run_id="r1", project="p", name="n", group=None, directory=tmp_path, created_s=0.0, axes={})
+    return RunFacts(
+        run_id="r1", project="p", name="n", group=None, directory=tmp_path, created_s=0.0, axes={}
+    )
 
 
 def test_run_is_continued(run: RunFacts) -> None:
@@ -27,7 +29,11 @@ def test_run_is_continued(run: RunFacts) -> None:
         backend.write([scenario.row(number, {"x": 1})])
         backend.close(None, 0.0)
     held = memory.RUNS["r1"]
-    assert ([writer.label for writer in held.writers], len(held.rows), held.exit_code) == (["w0", "w1"], 2, None)
+    assert ([writer.label for writer in held.writers], len(held.rows), held.exit_code) == (
+        ["w0", "w1"],
+        2,
+        None,
+    )
 
 
 def test_configuration_is_a_copy(run: RunFacts) -> None:

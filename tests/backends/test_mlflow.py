@@ -34,8 +34,18 @@ ROWS = [
 
 
 def facts(directory: Path, uri: str | None, **changes: Any) -> RunFacts:
-    given: dict[str, Any] = {"run_id": "r1", "project": "proj", "name": "job", "group": "group", "axes": {}}
-    given |= {"directory": directory, "created_s": scenario.START_S, "options": {"mlflow_tracking_uri": uri}}
+    given: dict[str, Any] = {
+        "run_id": "r1",
+        "project": "proj",
+        "name": "job",
+        "group": "group",
+        "axes": {},
+    }
+    given |= {
+        "directory": directory,
+        "created_s": scenario.START_S,
+        "options": {"mlflow_tracking_uri": uri},
+    }
     return RunFacts(**given | changes)
 
 
@@ -56,11 +66,15 @@ def client(mlflow_server: MlflowServer) -> Any:
 
 def held_runs(client: Any, experiment: str, run_id: str) -> list[Any]:
     found = client.get_experiment_by_name(experiment)
-    return list(client.search_runs([found.experiment_id], f"tags.`slime_logging.run_id` = '{run_id}'"))
+    return list(
+        client.search_runs([found.experiment_id], f"tags.`slime_logging.run_id` = '{run_id}'")
+    )
 
 
 @pytest.fixture(scope="module")
-def held(mlflow_server: MlflowServer, client: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def held(
+    mlflow_server: MlflowServer, client: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     """The run that the server has after two deliveries, the second with another value."""
     run = facts(tmp_path_factory.mktemp("mlflow"), mlflow_server.uri, run_id="held")
     deliver(run, None)
@@ -70,7 +84,9 @@ def held(mlflow_server: MlflowServer, client: Any, tmp_path_factory: pytest.Temp
 
 
 def artifact(client: Any, run: Any, path: str, place: Path) -> str:
-    return Path(client.download_artifacts(run.info.run_id, path, str(place))).read_text(encoding="utf-8")
+    return Path(client.download_artifacts(run.info.run_id, path, str(place))).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_run_is_found_again(held: Any) -> None:
@@ -91,12 +107,17 @@ def test_changed_value_is_a_tag(held: Any) -> None:
 def test_long_value_is_cut_with_a_note(held: Any) -> None:
     """MLflow takes 6,000 characters; the text says where the whole is."""
     text = held.data.params["long"]
-    assert (len(text), text.endswith("... (10000 characters, whole in config.json)")) == (6000, True)
+    assert (len(text), text.endswith("... (10000 characters, whole in config.json)")) == (
+        6000,
+        True,
+    )
 
 
 def test_whole_configuration_is_an_artifact(client: Any, held: Any, tmp_path: Path) -> None:
     """Typed, whole, with its real names, and up to date."""
-    assert json.loads(artifact(client, held, "config.json", tmp_path)) == CONFIG.values | {"lr": 2e-6}
+    assert json.loads(artifact(client, held, "config.json", tmp_path)) == CONFIG.values | {
+        "lr": 2e-6
+    }
 
 
 def test_difference_of_the_roles_is_shown(client: Any, held: Any, tmp_path: Path) -> None:
@@ -104,7 +125,9 @@ def test_difference_of_the_roles_is_shown(client: Any, held: Any, tmp_path: Path
     line = "| lr | 1e-06 | 5e-06 |"
     assert line in held.data.tags["mlflow.note.content"]
     assert line in artifact(client, held, "role_diff.md", tmp_path)
-    assert json.loads(artifact(client, held, "role_diff.json", tmp_path)) == {"lr": {"actor": 1e-6, "critic": 5e-6}}
+    assert json.loads(artifact(client, held, "role_diff.json", tmp_path)) == {
+        "lr": {"actor": 1e-6, "critic": 5e-6}
+    }
 
 
 def test_metric_has_step_and_time(client: Any, held: Any) -> None:
@@ -135,10 +158,15 @@ def test_text_of_a_row_is_in_an_artifact_and_a_tag(client: Any, held: Any, tmp_p
 def test_nothing_of_this_process_is_told(held: Any) -> None:
     """Neither user nor command line nor commit are in the run's tags."""
     ours = ("config/", "row/", "slime_logging.run_id", "group")
-    assert {tag for tag in held.data.tags if not tag.startswith(ours)} == {"mlflow.note.content", "mlflow.runName"}
+    assert {tag for tag in held.data.tags if not tag.startswith(ours)} == {
+        "mlflow.note.content",
+        "mlflow.runName",
+    }
 
 
-@pytest.mark.parametrize(("exit_code", "status"), [(0, "FINISHED"), (3, "FAILED"), (-9, "KILLED"), (143, "KILLED")])
+@pytest.mark.parametrize(
+    ("exit_code", "status"), [(0, "FINISHED"), (3, "FAILED"), (-9, "KILLED"), (143, "KILLED")]
+)
 def test_status_form(exit_code: int, status: str) -> None:
     """A signal, by number or as a shell reports it, is KILLED."""
     assert form.status_form(exit_code) == status
@@ -181,7 +209,9 @@ def test_outage_loses_and_doubles_nothing(
     backend.open(run, WRITER)
     backend.write(ROWS)
     backend.close(0, 30.0)
-    assert Counter(backend.read_points(run)) == Counter(point for row in ROWS for point in backend.points(row))
+    assert Counter(backend.read_points(run)) == Counter(
+        point for row in ROWS for point in backend.points(row)
+    )
 
 
 def test_server_that_is_not_there_is_try_again(tmp_path: Path) -> None:
@@ -190,7 +220,9 @@ def test_server_that_is_not_there_is_try_again(tmp_path: Path) -> None:
         MlflowBackend().open(facts(tmp_path, "http://127.0.0.1:9"), WRITER)
 
 
-def test_name_that_the_server_refuses_is_for_good(mlflow_server: MlflowServer, tmp_path: Path) -> None:
+def test_name_that_the_server_refuses_is_for_good(
+    mlflow_server: MlflowServer, tmp_path: Path
+) -> None:
     """A refusal is told with the server's reason."""
     with pytest.raises(WillNeverWork, match="500 characters"):
         MlflowBackend().open(facts(tmp_path, mlflow_server.uri, project="p" * 501), WRITER)
@@ -201,12 +233,19 @@ def test_local_file_without_a_server(tmp_path: Path) -> None:
     run = facts(tmp_path / "run", None)
     deliver(run)
     backend = MlflowBackend()
-    assert Counter(backend.read_points(run)) == Counter(point for row in ROWS for point in backend.points(row))
+    assert Counter(backend.read_points(run)) == Counter(
+        point for row in ROWS for point in backend.points(row)
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert sorted(path.name for path in (tmp_path / "run" / "mlflow").iterdir()) == ["artifacts", "mlflow.db"]
+    assert sorted(path.name for path in (tmp_path / "run" / "mlflow").iterdir()) == [
+        "artifacts",
+        "mlflow.db",
+    ]
 
 
-def test_local_file_needs_the_whole_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_file_needs_the_whole_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The skinny client has no database: the message tells both ways out."""
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(SettingsError, match="pip install mlflow"):

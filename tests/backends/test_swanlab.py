@@ -35,8 +35,18 @@ ROWS = [
 
 
 def facts(directory: Path, **changes: Any) -> RunFacts:
-    given: dict[str, Any] = {"run_id": "r1", "project": "my proj", "name": "job", "group": "group", "axes": {}}
-    given |= {"directory": directory, "created_s": scenario.START_S, "options": {"swanlab_mode": "offline"}}
+    given: dict[str, Any] = {
+        "run_id": "r1",
+        "project": "my proj",
+        "name": "job",
+        "group": "group",
+        "axes": {},
+    }
+    given |= {
+        "directory": directory,
+        "created_s": scenario.START_S,
+        "options": {"swanlab_mode": "offline"},
+    }
     return RunFacts(**given | changes)
 
 
@@ -72,8 +82,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scalars(place: Path, key: str) -> list[tuple[int, float, int]]:
-    held = [record.scalar for record in records(place) if record.WhichOneof("record_type") == "scalar"]
-    return [(one.step, one.value.number, one.timestamp.ToMicroseconds()) for one in held if one.key == key]
+    held = [
+        record.scalar for record in records(place) if record.WhichOneof("record_type") == "scalar"
+    ]
+    return [
+        (one.step, one.value.number, one.timestamp.ToMicroseconds())
+        for one in held
+        if one.key == key
+    ]
 
 
 def test_run_is_named_like_the_job(place: Path) -> None:
@@ -84,7 +100,10 @@ def test_run_is_named_like_the_job(place: Path) -> None:
 
 def test_scalar_has_step_and_time(place: Path) -> None:
     """Both are the row's own, and a lower step than before is kept."""
-    assert scalars(place, "train/loss") == [(1, 0.5, 1_790_000_000_251_000), (0, 0.125, 1_790_000_001_001_000)]
+    assert scalars(place, "train/loss") == [
+        (1, 0.5, 1_790_000_000_251_000),
+        (0, 0.125, 1_790_000_001_001_000),
+    ]
 
 
 def test_second_value_at_a_step_is_a_column_of_its_own(place: Path) -> None:
@@ -99,7 +118,9 @@ def test_fractional_step_is_kept_under_its_key(place: Path) -> None:
 
 def test_text_is_a_text_column(place: Path) -> None:
     """A metric that is no number is shown as text."""
-    (held,) = [record.media for record in records(place) if record.WhichOneof("record_type") == "media"]
+    (held,) = [
+        record.media for record in records(place) if record.WhichOneof("record_type") == "media"
+    ]
     (path,) = place.glob(f"swanlab/run-*/media/text/{held.value.items[0].filename}")
     assert (held.key, held.step, path.read_text()) == ("train/note/text", 1, "a note")
 
@@ -115,7 +136,9 @@ def test_configuration_is_typed_and_has_the_difference(place: Path) -> None:
 def test_nothing_of_this_process_is_told(place: Path) -> None:
     """No command line, environment, packages or hardware, and no console output."""
     (metadata,) = place.glob("swanlab/run-*/files/swanlab-metadata.json")
-    assert {key for key, value in json.loads(metadata.read_text()).items() if value is not None} <= {"_version"}
+    assert {
+        key for key, value in json.loads(metadata.read_text()).items() if value is not None
+    } <= {"_version"}
     assert not [record for record in records(place) if record.WhichOneof("record_type") == "log"]
 
 
@@ -128,11 +151,17 @@ def test_final_state(tmp_path: Path, exit_code: int | None, state: str | None) -
     from swanlab.proto.swanlab.run.v1.run_pb2 import RunState
 
     deliver(facts(tmp_path), exit_code)
-    ends = [RunState.Name(r.finish.state) for r in records(tmp_path) if r.WhichOneof("record_type") == "finish"]
+    ends = [
+        RunState.Name(r.finish.state)
+        for r in records(tmp_path)
+        if r.WhichOneof("record_type") == "finish"
+    ]
     assert ends == ([] if state is None else [state])
 
 
-def test_left_over_variables_do_not_change_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_left_over_variables_do_not_change_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another job's SWANLAB_RUN_ID and the like name nothing here; SWANLAB_PROJ_NAME is respected."""
     monkeypatch.setenv("SWANLAB_RUN_ID", "another")
     monkeypatch.setenv("SWANLAB_EXP_NAME", "another")
@@ -150,7 +179,9 @@ def test_mode_variable_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         SwanlabBackend().open(facts(tmp_path, options={}), WRITER)
 
 
-def test_online_without_a_key_is_for_good_and_asks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_online_without_a_key_is_for_good_and_asks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No prompt: the reason names the key."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(WillNeverWork, match="API key"):
@@ -240,7 +271,9 @@ def test_refused_rows_are_told_at_close(server: SwanlabServer, tmp_path: Path) -
         backend.close(0, 30.0)
 
 
-def test_wrong_key_is_for_good(server: SwanlabServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_key_is_for_good(
+    server: SwanlabServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Repeating does not make it right."""
     monkeypatch.setenv("SWANLAB_API_KEY", "w" * 21)
     with pytest.raises(WillNeverWork, match="401"):

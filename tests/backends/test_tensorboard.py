@@ -28,7 +28,13 @@ ROWS = [
 
 
 def facts(directory: Path, **changes: Any) -> RunFacts:
-    given: dict[str, Any] = {"run_id": "r1", "project": "proj", "name": "job", "group": None, "axes": {}}
+    given: dict[str, Any] = {
+        "run_id": "r1",
+        "project": "proj",
+        "name": "job",
+        "group": None,
+        "axes": {},
+    }
     return RunFacts(**given | {"directory": directory, "created_s": scenario.START_S} | changes)
 
 
@@ -81,7 +87,10 @@ def test_scalars_have_their_step_and_time(place: Path) -> None:
 
 def test_text_is_on_the_text_page(place: Path) -> None:
     """A metric that is no number gets a tag of its own."""
-    assert load(place / "actor").Tensors("train/note/text_summary")[0].tensor_proto.string_val[0] == b"a *note*"
+    assert (
+        load(place / "actor").Tensors("train/note/text_summary")[0].tensor_proto.string_val[0]
+        == b"a *note*"
+    )
 
 
 def test_fractional_step_is_kept_under_its_key(place: Path) -> None:
@@ -99,12 +108,20 @@ def test_hyperparameters_are_unprefixed(place: Path) -> None:
     """Each role is a line of the hparams table, with its own lr in the same column; None is a text."""
     found = {role: hparams(place / role) for role in ("actor", "critic")}
     assert [found[role].hparams["lr"].number_value for role in found] == [1e-6, 5e-6]
-    assert (found["critic"].group_name, found["critic"].hparams["seed"].string_value) == ("critic job", "None")
+    assert (found["critic"].group_name, found["critic"].hparams["seed"].string_value) == (
+        "critic job",
+        "None",
+    )
 
 
 def test_difference_of_the_roles_is_a_table(place: Path) -> None:
     """The text page shows actor and critic side by side."""
-    table = load(place / "job").Tensors("config/difference of the roles")[0].tensor_proto.string_val[0].decode()
+    table = (
+        load(place / "job")
+        .Tensors("config/difference of the roles")[0]
+        .tensor_proto.string_val[0]
+        .decode()
+    )
     assert table.split("\n")[2:] == ["| lr | 1e-06 | 5e-06 |"]
 
 
@@ -113,7 +130,9 @@ def test_experiment_is_never_declared(place: Path) -> None:
     from tensorboard.plugins.hparams import metadata
 
     for role in ("actor", "critic", "job"):
-        assert metadata.EXPERIMENT_TAG not in load(place / role).PluginTagToContent(metadata.PLUGIN_NAME)
+        assert metadata.EXPERIMENT_TAG not in load(place / role).PluginTagToContent(
+            metadata.PLUGIN_NAME
+        )
 
 
 @pytest.mark.parametrize(("exit_code", "status"), [(0, 1), (3, 2)])
@@ -171,7 +190,9 @@ def test_files_elsewhere_are_found_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(list(TensorboardBackend().read_points(facts(tmp_path / "run")))) == len(ROWS)
 
 
-def test_two_jobs_in_one_directory_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_in_one_directory_stay_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Runs with one name in one directory are told apart by their ids."""
     monkeypatch.setenv("TENSORBOARD_DIR", str(tmp_path))
     for run_id in ("r1", "r1.x", "x.r1"):
@@ -214,5 +235,7 @@ def test_tensorflow_and_torch_are_not_imported(tmp_path: Path) -> None:
         "print(sorted({'tensorflow', 'torch', 'tensorboardX'} & set(sys.modules)))"
     )
     root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

@@ -57,7 +57,9 @@ def ask(directory: Path, expressions: dict[str, str]) -> dict[str, Any]:
         f"sys.stdout.buffer.write(orjson.dumps({{{pairs}}}))"
     )
     environment = os.environ | {"TRACKIO_DIR": str(directory)}
-    shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, check=True
+    )
     return dict(orjson.loads(shown.stdout))
 
 
@@ -95,7 +97,11 @@ def test_configuration_is_unprefixed_and_grouped(shown: dict[str, Any]) -> None:
 def test_job_has_what_no_role_owns_and_what_all_have(shown: dict[str, Any]) -> None:
     """Overrides, and the keys in which the roles are alike: with the job shown too, "Diff only" shows the others."""
     job = {key: value for key, value in shown["job config"].items() if key[:1] != "_"}
-    assert job == {"seed": 1, "overrides/critic/lr": {"base": 1e-6, "value": 5e-6}, "run_state": "finished"}
+    assert job == {
+        "seed": 1,
+        "overrides/critic/lr": {"base": 1e-6, "value": 5e-6},
+        "run_state": "finished",
+    }
 
 
 def test_row_is_in_its_roles_run_with_its_step_and_time(shown: dict[str, Any]) -> None:
@@ -122,7 +128,8 @@ def test_row_delivered_twice_is_held_once(shown: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "state"), [("job", "finished"), ("failed", "failed (exit code 3)"), ("stopped", "running")]
+    ("job", "state"),
+    [("job", "finished"), ("failed", "failed (exit code 3)"), ("stopped", "running")],
 )
 def test_final_state(shown: dict[str, Any], job: str, state: str) -> None:
     """How the job ended is in the configuration; a writer that only stops leaves the run running."""
@@ -135,7 +142,9 @@ def test_files_are_in_the_runs_directory(tmp_path: Path) -> None:
     assert (tmp_path / "trackio" / "proj.db").exists()
 
 
-def test_two_jobs_in_one_directory_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_in_one_directory_stay_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Runs whose ids start alike are not mixed up when read back."""
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
     for run_id in ("r1", "r1_x", "r1/x"):

@@ -48,12 +48,20 @@ def test_environment_is_the_childs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_KEPT", "kept")
     monkeypatch.setenv("FAKE_GONE", "gone")
     vendor = VendorProcess("fake", MODULE, {"FAKE_NEW": "new", "FAKE_GONE": None})
-    seen = [vendor.call("environment", name=name) for name in ("FAKE_KEPT", "FAKE_NEW", "FAKE_GONE")]
+    seen = [
+        vendor.call("environment", name=name) for name in ("FAKE_KEPT", "FAKE_NEW", "FAKE_GONE")
+    ]
     vendor.close(5.0)
-    assert (seen, os.environ.get("FAKE_NEW"), os.environ["FAKE_GONE"]) == (["kept", "new", None], None, "gone")
+    assert (seen, os.environ.get("FAKE_NEW"), os.environ["FAKE_GONE"]) == (
+        ["kept", "new", None],
+        None,
+        "gone",
+    )
 
 
-def test_module_beside_the_script_hides_none_of_pythons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_beside_the_script_hides_none_of_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What this process finds first, the child finds last."""
     (tmp_path / "secrets.py").write_text("raise ImportError('not the one')")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -75,7 +83,9 @@ def test_chatter_goes_nowhere(vendor: VendorProcess, capfd: pytest.CaptureFixtur
         ({"is_passing": False}, WillNeverWork),
     ],
 )
-def test_foreign_error_is_mapped(vendor: VendorProcess, arguments: dict[str, bool], error: type[Exception]) -> None:
+def test_foreign_error_is_mapped(
+    vendor: VendorProcess, arguments: dict[str, bool], error: type[Exception]
+) -> None:
     """The module's `is_passing` decides."""
     with pytest.raises(error, match="fake: "):
         vendor.call("fail", **arguments)
@@ -118,14 +128,19 @@ def test_child_ends_with_its_killed_parent(tmp_path: Path) -> None:
         f"v = V('fake', {MODULE!r}, {{}}); print(v.call('mark', path={str(mark)!r}), flush=True); time.sleep(3600)"
     )
     parent = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
     )
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    assert _becomes(lambda: psutil.pid_exists(child) and psutil.Process(child).status() != "zombie", False)
+    assert _becomes(
+        lambda: psutil.pid_exists(child) and psutil.Process(child).status() != "zombie", False
+    )
     assert mark.read_text() == "abandoned"
 
 

@@ -84,7 +84,9 @@ def test_shared_writers_converge_whoever_finishes_last(
         backend.write(rows(f"w{number}", 0, 20))
     for backend in backends if last == "secondary" else reversed(backends):
         backend.close(0 if backend is backends[0] else None, 30)
-    expected = points(backends[0], [row for number in range(3) for row in rows(f"w{number}", 0, 20)])
+    expected = points(
+        backends[0], [row for number in range(3) for row in rows(f"w{number}", 0, 20)]
+    )
     assert stored(wandb_server, run) == expected
     assert comparable(wandb_server.config(run.run_id)) == backends[0].config_as_held(CONFIG)
     found = wandb_server.run(run.run_id)
@@ -115,7 +117,9 @@ def test_a_primary_that_leaves_a_run_that_is_not_over_does_not_end_it(
     assert comparable(wandb_server.config(run.run_id)) == backend.config_as_held(CONFIG)
 
 
-def test_changed_configuration_only_adds_what_changed(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_changed_configuration_only_adds_what_changed(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """Called again with the whole of it, a changed value is replaced without an error."""
     run = facts(tmp_path / "run", wandb_server.options)
     backend = WandbBackend()
@@ -147,7 +151,9 @@ def test_open_is_bounded(tmp_path: Path, wandb_server: WandbServer, action: str)
     """A server that hangs or cuts every connection: TryAgain at the deadline."""
     wandb_server.fail("*", action=action)
     with pytest.raises(TryAgain):
-        WandbBackend(open_timeout_s=2).open(facts(tmp_path / "run", wandb_server.options), Writer(label="primary"))
+        WandbBackend(open_timeout_s=2).open(
+            facts(tmp_path / "run", wandb_server.options), Writer(label="primary")
+        )
     wandb_server.heal()
 
 
@@ -159,7 +165,9 @@ def test_a_server_that_is_not_there_is_try_again(tmp_path: Path, wandb_server: W
         WandbBackend(open_timeout_s=3).open(run, Writer(label="primary"))
 
 
-def test_a_wrong_key_will_never_work_and_says_what_to_do(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_a_wrong_key_will_never_work_and_says_what_to_do(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """The message names the flag and the variable, and does not show the key."""
     run = facts(tmp_path / "run", {**wandb_server.options, "wandb_key": "f" * 40})
     with pytest.raises(WillNeverWork, match="--wandb-key or WANDB_API_KEY") as caught:
@@ -167,7 +175,9 @@ def test_a_wrong_key_will_never_work_and_says_what_to_do(tmp_path: Path, wandb_s
     assert "f" * 40 not in str(caught.value)
 
 
-def test_no_key_at_all_will_never_work_and_asks_nobody(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_no_key_at_all_will_never_work_and_asks_nobody(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """No prompt on a terminal, no login: an error with the fix."""
     run = facts(tmp_path / "run", {**wandb_server.options, "wandb_key": None})
     with pytest.raises(WillNeverWork, match="--wandb-key or WANDB_API_KEY"):
@@ -209,7 +219,9 @@ def test_close_is_bounded(tmp_path: Path, wandb_server: WandbServer, fault: dict
 
 
 @pytest.mark.parametrize(("option", "num_samplers"), [(None, 1), ("off", 0)])
-def test_system_metrics_can_be_switched_off(tmp_path: Path, option: str | None, num_samplers: int) -> None:
+def test_system_metrics_can_be_switched_off(
+    tmp_path: Path, option: str | None, num_samplers: int
+) -> None:
     """`off` leaves no sampler of W&B's own running either."""
     backend = WandbBackend()
     options = {"wandb_mode": "offline", "tracking_system_metrics": option}
@@ -239,7 +251,9 @@ def test_a_hanging_client_says_in_which_call(tmp_path: Path, wandb_server: Wandb
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     wandb_server.fail("file_stream", action="hang")
-    with pytest.raises(TryAgain, match=r"did not answer within \S+ s, in .+ < finish \(wandb_run\.py:\d+\)"):
+    with pytest.raises(
+        TryAgain, match=r"did not answer within \S+ s, in .+ < finish \(wandb_run\.py:\d+\)"
+    ):
         backend.close(0, 2)
     wandb_server.heal()
 
@@ -259,7 +273,9 @@ def test_counts_that_lag_are_waited_for(tmp_path: Path, wandb_server: WandbServe
     assert stored(wandb_server, run) == points(backend, rows("a", 0, 9))
 
 
-def test_a_killed_server_comes_back_with_what_it_had(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_a_killed_server_comes_back_with_what_it_had(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """kill -9 of the server between two writes: the client repeats what was not taken."""
     run = facts(tmp_path / "run", wandb_server.options)
     backend = WandbBackend()
@@ -286,7 +302,9 @@ def test_an_inherited_service_does_not_matter(
     assert os.environ["WANDB_SERVICE"] == "3-1-unix-/nowhere/socket"
 
 
-def test_rows_lost_by_the_server_are_missing_from_the_points(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_rows_lost_by_the_server_are_missing_from_the_points(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """As early rows vanish after a late secondary logs, read_points shows exactly which are gone."""
     wandb_server.behave(lose_early=11)
     run = facts(tmp_path / "run", wandb_server.options)
@@ -305,13 +323,17 @@ def test_rows_lost_by_the_server_are_missing_from_the_points(tmp_path: Path, wan
     assert missing == points(primary, rows("a", 0, 11))
 
 
-def test_reading_a_run_that_the_server_does_not_know_finds_nothing(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_reading_a_run_that_the_server_does_not_know_finds_nothing(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """A run whose first delivery never got through is empty, not an error."""
     run = facts(tmp_path / "run", wandb_server.options, run_id="unknown")
     assert not held(run)
 
 
-def test_reading_from_a_server_that_is_down_is_try_again(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_reading_from_a_server_that_is_down_is_try_again(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """Not knowing is not the same as nothing there."""
     run = facts(tmp_path / "run", wandb_server.options)
     wandb_server.fail("*", 500)
@@ -349,7 +371,9 @@ def test_a_killed_job_is_continued_on_the_server(tmp_path: Path, wandb_server: W
     assert held(run) == points(backend, written)
 
 
-def test_a_server_that_lets_nobody_read_is_taken_at_its_word(tmp_path: Path, wandb_server: WandbServer) -> None:
+def test_a_server_that_lets_nobody_read_is_taken_at_its_word(
+    tmp_path: Path, wandb_server: WandbServer
+) -> None:
     """Where the read API is refused, rows that the stream took count as delivered."""
     run = facts(tmp_path / "run", wandb_server.options)
     backend = WandbBackend()

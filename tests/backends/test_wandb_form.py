@@ -21,11 +21,21 @@ from slime_logging.values.row import Row
 
 TEXTS = st.text(st.characters(codec=None), max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3)
+)
 
 
 def row(metrics: dict[str, Any], step: float = 3) -> Row:
-    return Row(journal="j", seq=7, time_s=12.5, role="actor", step_key="train/step", step=step, metrics=metrics)
+    return Row(
+        journal="j",
+        seq=7,
+        time_s=12.5,
+        role="actor",
+        step_key="train/step",
+        step=step,
+        metrics=metrics,
+    )
 
 
 def as_read(part: dict[str, Any]) -> dict[str, Any]:
@@ -33,7 +43,9 @@ def as_read(part: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=5))
-def test_a_row_read_back_from_json_has_the_point_of_the_row_written(metrics: dict[str, Any]) -> None:
+def test_a_row_read_back_from_json_has_the_point_of_the_row_written(
+    metrics: dict[str, Any],
+) -> None:
     """Whatever JSON does to numbers, NaN and texts, what was written and what is read are the same point."""
     for part in history_rows(row(metrics)):
         assert history_point(as_read(part)) == history_point(part)
@@ -47,7 +59,12 @@ def test_a_row_keeps_its_own_time_and_id() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [({"a": 1.0}, {"a": 2.0}), ({"a": 1}, {"b": 1}), ({"a": math.nan}, {"a": math.inf}), ({"a": [1]}, {"a": [1, 1]})],
+    [
+        ({"a": 1.0}, {"a": 2.0}),
+        ({"a": 1}, {"b": 1}),
+        ({"a": math.nan}, {"a": math.inf}),
+        ({"a": [1]}, {"a": [1, 1]}),
+    ],
 )
 def test_different_rows_are_different_points(one: dict[str, Any], other: dict[str, Any]) -> None:
     """A changed value, key or length shows."""
@@ -91,7 +108,9 @@ def test_a_row_longer_than_a_line_becomes_several_of_the_same_step() -> None:
     assert len(parts) > 1
     assert all(len(json.dumps(part)) < 2 * MAX_LINE_BYTES for part in parts)
     assert len({part["_row"] for part in parts}) == len(parts)
-    assert {key: value for part in parts for key, value in part.items() if key in metrics} == metrics
+    assert {
+        key: value for part in parts for key, value in part.items() if key in metrics
+    } == metrics
 
 
 def test_a_text_of_ten_megabytes_is_shortened_with_a_mark_of_its_length() -> None:
@@ -109,10 +128,15 @@ def test_a_text_of_ten_megabytes_is_shortened_with_a_mark_of_its_length() -> Non
         ({"--lr": 1, "lr": 2}, {"__lr": 1, "lr": 2}),
         ({"-": 1, "": 2}, {"_": 1, EMPTY_KEY: 2}),
         ({"_wandb": 1, "wandb_version": 2}, {"user_wandb": 1, "userwandb_version": 2}),
-        ({"n": 2**70, "m": -(2**53), "x": math.inf}, {"n": str(2**70), "m": -(2**53), "x": "Infinity"}),
+        (
+            {"n": 2**70, "m": -(2**53), "x": math.inf},
+            {"n": str(2**70), "m": -(2**53), "x": "Infinity"},
+        ),
     ],
 )
-def test_config_keys_and_values_that_the_client_mangles(values: dict[str, Any], held: dict[str, Any]) -> None:
+def test_config_keys_and_values_that_the_client_mangles(
+    values: dict[str, Any], held: dict[str, Any]
+) -> None:
     """No key is stripped into another, no value dropped."""
     assert config_form(values) == held
 

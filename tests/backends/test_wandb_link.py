@@ -69,7 +69,9 @@ def test_the_client_dies_with_a_killed_parent() -> None:
         print("ready", flush=True)
         time.sleep(60)
     """
-    parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, stdout=subprocess.PIPE)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, stdout=subprocess.PIPE
+    )
     assert parent.stdout is not None
     parent.stdout.readline()
     workers = workers_of(parent.pid)

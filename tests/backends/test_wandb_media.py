@@ -35,7 +35,9 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
     directory = RunDirectory(Path(args.tracking_run_dir))
     facts = run_facts(directory.read(), directory, {"wandb_mode": "offline"})
     (row,) = [r for r in wandb_offline.read_rows(facts) if "rollout/reward" in r]
-    kinds = {key.removesuffix("._type"): value for key, value in row.items() if key.endswith("._type")}
+    kinds = {
+        key.removesuffix("._type"): value for key, value in row.items() if key.endswith("._type")
+    }
     assert kinds == {
         "media/rollout/image": "image-file",
         "media/rollout/lengths": "histogram",
@@ -50,11 +52,23 @@ def test_a_file_outside_of_the_runs_media_is_not_taken(tmp_path: Path):
     Image.new("L", (1, 1)).save(tmp_path / "secret.png")
     (tmp_path / "run" / "media").mkdir(parents=True)
     (tmp_path / "run" / "media" / "link.png").symlink_to(tmp_path / "secret.png")
-    for file in ("../secret.png", str(tmp_path / "secret.png"), "media/../../secret.png", "media/link.png", 3, None):
+    for file in (
+        "../secret.png",
+        str(tmp_path / "secret.png"),
+        "media/../../secret.png",
+        "media/link.png",
+        3,
+        None,
+    ):
         row = {"x.media": "image", "x.file": file}
         assert media_objects(row, {"x.media"}, tmp_path / "run") == {}
 
 
 def test_forms_that_are_no_media_stay_plain(tmp_path: Path):
-    for row in ({"x.media": "film"}, {"x.media": 1}, {"x.media": "table"}, {"x.media": "histogram", "x.counts": 1}):
+    for row in (
+        {"x.media": "film"},
+        {"x.media": 1},
+        {"x.media": "table"},
+        {"x.media": "histogram", "x.counts": 1},
+    ):
         assert media_objects(row, {"x.media"}, tmp_path) == {}

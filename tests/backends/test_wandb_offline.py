@@ -47,7 +47,9 @@ def test_what_is_read_back_is_what_was_written(tmp_path: Path) -> None:
     assert backend.read_config(run) == backend.config_as_held(CONFIG)
     assert len(wandb_offline.find_files(run)) == 2
     assert dict(os.environ) == environ
-    assert "wandb" not in {child.name for child in (tmp_path / "run" / "wandb").iterdir() if child.is_symlink()}
+    assert "wandb" not in {
+        child.name for child in (tmp_path / "run" / "wandb").iterdir() if child.is_symlink()
+    }
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"5ecret" not in path.read_bytes(), path
 
@@ -59,7 +61,10 @@ def test_a_row_keeps_its_own_time(tmp_path: Path) -> None:
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 2))
     backend.close(0, 30)
-    assert [row["_timestamp"] for row in wandb_offline.read_rows(run)] == [1_700_000_000.25, 1_700_000_001.25]
+    assert [row["_timestamp"] for row in wandb_offline.read_rows(run)] == [
+        1_700_000_000.25,
+        1_700_000_001.25,
+    ]
 
 
 def test_a_killed_job_is_continued_without_loss_or_double(tmp_path: Path) -> None:
@@ -143,7 +148,9 @@ def test_two_writers_of_one_second_have_files_of_their_own(tmp_path: Path) -> No
     assert held(run) == points(backends[0], [*rows("w0", 0, 10), *rows("w1", 0, 10)])
 
 
-def test_clients_that_follow_each_other_within_a_second_stand_in_their_order(tmp_path: Path) -> None:
+def test_clients_that_follow_each_other_within_a_second_stand_in_their_order(
+    tmp_path: Path,
+) -> None:
     """A delivery tried again, a short job resumed: no file replaces another, and the last one counts."""
     run = facts(tmp_path / "run", OFFLINE)
     written = rows("a", 0, 12)
@@ -179,7 +186,9 @@ def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
         wandb.log({{"x": 2}})
         wandb.finish()
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, timeout=60, check=True)
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, timeout=60, check=True
+    )
     own = facts(tmp_path / "own", {**OFFLINE, "wandb_dir": str(tmp_path)}, run_id="own")
     assert [row["x"] for row in wandb_offline.read_rows(own)] == [1, 2]
     assert held(facts(tmp_path / "run", OFFLINE)) == points(WandbBackend(), rows("a", 0, 3))

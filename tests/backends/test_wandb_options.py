@@ -16,7 +16,14 @@ KEY = "k" * 40
 
 def facts(directory: Path = Path("/nowhere"), **options: Any) -> RunFacts:
     return RunFacts(
-        run_id="abc", project="p", name="n", group="g", directory=directory, created_s=1.0, axes={}, options=options
+        run_id="abc",
+        project="p",
+        name="n",
+        group="g",
+        directory=directory,
+        created_s=1.0,
+        axes={},
+        options=options,
     )
 
 
@@ -58,20 +65,36 @@ def test_a_netrc_entry_for_the_host_is_a_key(tmp_path: Path) -> None:
         (30.0, Writer(label="a", is_primary=False, is_shared=True), (True, None)),
     ],
 )
-def test_the_client_samples_the_primary_s_host_alone(option: object, writer: Writer, expected: object) -> None:
+def test_the_client_samples_the_primary_s_host_alone(
+    option: object, writer: Writer, expected: object
+) -> None:
     """No second sampler on the other hosts, and no figures of the machine that a run is synchronised from."""
-    settings = client_settings(facts(tracking_system_metrics=option), writer, init_timeout_s=20, environ={})
+    settings = client_settings(
+        facts(tracking_system_metrics=option), writer, init_timeout_s=20, environ={}
+    )
     assert (settings.get("x_disable_stats"), settings.get("x_stats_sampling_interval")) == expected
 
 
 def test_a_client_of_its_own_is_plain_and_several_are_shared() -> None:
     """Only a shared writer that is not the primary leaves the run's state and files alone."""
     plain = client_settings(facts(wandb_key=KEY), Writer(label="a"), init_timeout_s=20, environ={})
-    primary = client_settings(facts(wandb_key=KEY), Writer(label="a", is_shared=True), init_timeout_s=20, environ={})
-    secondary = client_settings(
-        facts(wandb_key=KEY), Writer(label="b", is_primary=False, is_shared=True), init_timeout_s=20, environ={}
+    primary = client_settings(
+        facts(wandb_key=KEY), Writer(label="a", is_shared=True), init_timeout_s=20, environ={}
     )
-    told = ("mode", "resume", "x_label", "x_primary", "x_update_finish_state", "x_server_side_derived_summary")
+    secondary = client_settings(
+        facts(wandb_key=KEY),
+        Writer(label="b", is_primary=False, is_shared=True),
+        init_timeout_s=20,
+        environ={},
+    )
+    told = (
+        "mode",
+        "resume",
+        "x_label",
+        "x_primary",
+        "x_update_finish_state",
+        "x_server_side_derived_summary",
+    )
     assert [plain[name] for name in told] == ["online", "allow", None, True, True, False]
     assert [primary[name] for name in told] == ["shared", "allow", "a", True, True, True]
     assert [secondary[name] for name in told] == ["shared", "allow", "b", False, False, True]
@@ -80,7 +103,10 @@ def test_a_client_of_its_own_is_plain_and_several_are_shared() -> None:
 def test_offline_is_plain_even_for_a_shared_writer_and_gets_no_key() -> None:
     """There is no offline shared mode, and a key that is not needed is not handed out."""
     settings = client_settings(
-        facts(wandb_key=KEY, wandb_mode="offline"), Writer(label="a", is_shared=True), init_timeout_s=20, environ={}
+        facts(wandb_key=KEY, wandb_mode="offline"),
+        Writer(label="a", is_shared=True),
+        init_timeout_s=20,
+        environ={},
     )
     assert settings["mode"] == "offline"
     assert KEY not in str(settings)
@@ -89,7 +115,13 @@ def test_offline_is_plain_even_for_a_shared_writer_and_gets_no_key() -> None:
 def test_names_that_the_server_refuses_are_mended() -> None:
     """A project with a slash, a name of 300 characters."""
     run = RunFacts(
-        run_id="abc", project="a/b:c", name="n" * 300, group=None, directory=Path("/x"), created_s=1.0, axes={}
+        run_id="abc",
+        project="a/b:c",
+        name="n" * 300,
+        group=None,
+        directory=Path("/x"),
+        created_s=1.0,
+        axes={},
     )
     settings = client_settings(run, Writer(label="a"), init_timeout_s=20, environ={})
     assert settings["project"] == "a-b-c"

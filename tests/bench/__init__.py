@@ -46,8 +46,21 @@ def figure(
 ) -> Figure:
     """A row; the ratios are those of the figures unless better ones (medians over rounds) are given."""
     others = others or {}
-    ratio = ratio if ratio is not None else {other: ours / value for other, value in others.items() if value}
-    return Figure(name=name, ours=ours, others=others, unit=unit, ratio=ratio, n=n, target=target, is_met=is_met)
+    ratio = (
+        ratio
+        if ratio is not None
+        else {other: ours / value for other, value in others.items() if value}
+    )
+    return Figure(
+        name=name,
+        ours=ours,
+        others=others,
+        unit=unit,
+        ratio=ratio,
+        n=n,
+        target=target,
+        is_met=is_met,
+    )
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -56,7 +69,9 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def take_turns(contestants: Mapping[str, Callable[[], object]], num_rounds: int) -> dict[str, list[float]]:
+def take_turns(
+    contestants: Mapping[str, Callable[[], object]], num_rounds: int
+) -> dict[str, list[float]]:
     """Seconds per call of each contestant, by round; in every other round the order is reversed."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for number in range(num_rounds):

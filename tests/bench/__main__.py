@@ -53,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.only or NAMES:
         print(f"bench: {name} ...", file=sys.stderr, flush=True)
         with _quiet():
-            figures += [(name, row) for row in import_module(f"tests.bench.bench_{name}").run(quick=options.quick)]
+            figures += [
+                (name, row)
+                for row in import_module(f"tests.bench.bench_{name}").run(quick=options.quick)
+            ]
     text = table(figures)
     print(text)
     output = options.output or (None if options.only or options.quick else DEFAULT_OUTPUT)
@@ -66,12 +69,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def table(figures: Sequence[tuple[str, Figure]]) -> str:
     """The figures as a Markdown table."""
-    lines = ["| | ours | the others | ratio | promised | kept | n |", "|---|---:|---|---|---|---|---:|"]
+    lines = [
+        "| | ours | the others | ratio | promised | kept | n |",
+        "|---|---:|---|---|---|---|---:|",
+    ]
     for bench, row in figures:
         cells = (
             f"**{bench}**: {row['name']}",
             f"{_number(row['ours'])} {row['unit']}",
-            "<br>".join(f"{name}: {_number(value)} {row['unit']}" for name, value in row["others"].items()),
+            "<br>".join(
+                f"{name}: {_number(value)} {row['unit']}" for name, value in row["others"].items()
+            ),
             "<br>".join(f"{_number(value)}x" for value in row["ratio"].values()),
             row["target"],
             {True: "yes", False: "**no**", None: ""}[row["is_met"]],
@@ -85,7 +93,9 @@ def document(text: str, figures: Sequence[tuple[str, Figure]], duration_s: float
     """The whole page: the table, the machine, and the promises that this run did not keep."""
     missed = [row["name"] for _, row in figures if row["is_met"] is False]
     verdict = (
-        "Every promise was kept in this run." if not missed else "Not kept in this run: " + "; ".join(missed) + "."
+        "Every promise was kept in this run."
+        if not missed
+        else "Not kept in this run: " + "; ".join(missed) + "."
     )
     return f"{INTRODUCTION}\n{machine(duration_s)}\n\n{verdict}\n\n{text}\n{READING}"
 
@@ -118,8 +128,15 @@ def _quiet() -> Iterator[None]:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", action="append", choices=NAMES, help="measure this one; may be given more than once")
-    parser.add_argument("--quick", action="store_true", help="see that it works; the figures mean nothing")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=NAMES,
+        help="measure this one; may be given more than once",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="see that it works; the figures mean nothing"
+    )
     parser.add_argument("--output", type=Path, help=f"default: {DEFAULT_OUTPUT.name} in docs/")
     return parser.parse_args(arguments)
 

@@ -21,9 +21,9 @@ from slime_logging.redaction.redact import Redactor
 from slime_logging.values.serialize import arguments_to_json
 from tests.bench import Figure, figure, ratios, take_turns
 
-ENVIRON = {f"SERVICE_{number}_API_KEY": f"canary-{number:02d}-0123456789abcdef" for number in range(12)} | {
-    f"SOME_VARIABLE_{number}": f"/some/path/{number}" for number in range(100)
-}
+ENVIRON = {
+    f"SERVICE_{number}_API_KEY": f"canary-{number:02d}-0123456789abcdef" for number in range(12)
+} | {f"SOME_VARIABLE_{number}": f"/some/path/{number}" for number in range(100)}
 NUM_RUNS = 30
 LIMIT_MS = 25.0
 OTHER = "deepcopy + json.dumps"
@@ -88,7 +88,12 @@ def run(quick: bool = False) -> list[Figure]:
             is_met=ours_ms < LIMIT_MS,
         ),
         figure("the same, the first time in a process", first_config, "ms", n=1, others=others),
-        figure("learn the secrets of arguments and environment, the first time in a process", first_of, "ms", n=1),
+        figure(
+            "learn the secrets of arguments and environment, the first time in a process",
+            first_of,
+            "ms",
+            n=1,
+        ),
     ]
 
 
@@ -105,14 +110,20 @@ def main() -> None:
         "serialise + redact, median": median_ms(
             lambda: [redactor.config(arguments_to_json(args)) for args in (actor, critic)]
         ),
-        "serialise alone, median": median_ms(lambda: [arguments_to_json(args) for args in (actor, critic)]),
-        "deepcopy + json.dumps, median": median_ms(lambda: [as_slime(args) for args in (actor, critic)]),
+        "serialise alone, median": median_ms(
+            lambda: [arguments_to_json(args) for args in (actor, critic)]
+        ),
+        "deepcopy + json.dumps, median": median_ms(
+            lambda: [as_slime(args) for args in (actor, critic)]
+        ),
         "row of 40 metrics, median": median_ms(lambda: redactor.row(row)),
     }
     for name, ms in figures.items():
         print(f"{name:40} {ms:8.3f} ms")
     ratio = figures["serialise + redact, median"] / figures["deepcopy + json.dumps, median"]
-    print(f"serialise + redact is {ratio:.2f} times deepcopy + json.dumps of the same two namespaces")
+    print(
+        f"serialise + redact is {ratio:.2f} times deepcopy + json.dumps of the same two namespaces"
+    )
 
 
 if __name__ == "__main__":

@@ -29,10 +29,14 @@ def run(quick: bool = False) -> list[Figure]:
             if quick and name == "direct":
                 continue
             with tempfile.TemporaryDirectory(prefix="bench-drain-") as directory:
-                rates[name].append(num_rows / apart(_ours if name == "ours" else _direct, directory, num_rows))
+                rates[name].append(
+                    num_rows / apart(_ours if name == "ours" else _direct, directory, num_rows)
+                )
     ratio = None
     if rates["direct"]:
-        ratio = median(mine / theirs for mine, theirs in zip(rates["ours"], rates["direct"], strict=True))
+        ratio = median(
+            mine / theirs for mine, theirs in zip(rates["ours"], rates["direct"], strict=True)
+        )
     return [
         figure(
             f"drain {num_rows * num_rounds:,} rows to W&B offline",

@@ -46,13 +46,17 @@ def run(quick: bool = False) -> list[Figure]:
     """Cost of the last rows divided by that of the first, growth in memory, and cost with many journals."""
     num_rows = 4 * WINDOW if quick else NUM_ROWS
     with tempfile.TemporaryDirectory(prefix="bench-flat-") as directory:
-        marathon = _marathon(directory, num_rows) if quick else apart(_marathon, directory, num_rows)
+        marathon = (
+            _marathon(directory, num_rows) if quick else apart(_marathon, directory, num_rows)
+        )
     return [*_of_rows(marathon, num_rows), _of_journals(quick)]
 
 
 def _of_rows(marathon: _Marathon, num_rows: int) -> list[Figure]:
     share = max(1, len(marathon.log_us) // 10)
-    relative = [mine / least for mine, least in zip(marathon.log_us, marathon.floor_us, strict=True)]
+    relative = [
+        mine / least for mine, least in zip(marathon.log_us, marathon.floor_us, strict=True)
+    ]
     log_ratio = median(relative[-share:]) / median(relative[:share])
     growth_mib = marathon.rss_mib[-1] - marathon.rss_mib[0]
     tenth = max(1, len(marathon.deliver_us) // 10)
@@ -60,7 +64,13 @@ def _of_rows(marathon: _Marathon, num_rows: int) -> list[Figure]:
     delivery_mib = marathon.delivery_rss_mib[-1] - marathon.delivery_rss_mib[0]
     first, last = f"the first {num_rows // 10:,}", f"the last {num_rows // 10:,} of {num_rows:,}"
     return [
-        _flat(f"log: a row among {last}", marathon.log_us[-share:], marathon.log_us[:share], first, log_ratio),
+        _flat(
+            f"log: a row among {last}",
+            marathon.log_us[-share:],
+            marathon.log_us[:share],
+            first,
+            log_ratio,
+        ),
         figure(
             f"memory of a process over {num_rows:,} rows: growth",
             growth_mib,
@@ -87,7 +97,9 @@ def _of_rows(marathon: _Marathon, num_rows: int) -> list[Figure]:
     ]
 
 
-def _flat(name: str, ours: Sequence[float], before: Sequence[float], first: str, ratio: float) -> Figure:
+def _flat(
+    name: str, ours: Sequence[float], before: Sequence[float], first: str, ratio: float
+) -> Figure:
     return figure(
         name,
         median(ours),
@@ -139,5 +151,9 @@ def _of_journals(quick: bool) -> Figure:
                 costs[num_journals].append((TAKEN[-1].cpu_s - TAKEN[0].cpu_s) / num_rows * 1e6)
     ratio = median(mine / one for mine, one in zip(costs[many], costs[1], strict=True))
     return _flat(
-        f"delivery of {num_rows:,} rows: a row, from {many} journals", costs[many], costs[1], "from 1 journal", ratio
+        f"delivery of {num_rows:,} rows: a row, from {many} journals",
+        costs[many],
+        costs[1],
+        "from 1 journal",
+        ratio,
     )

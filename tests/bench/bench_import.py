@@ -30,7 +30,9 @@ def run(quick: bool = False) -> list[Figure]:
             median(taken[OURS]),
             "ms",
             n=len(taken[OURS]),
-            others={f"import {name}": median(values) for name, values in taken.items() if name != OURS},
+            others={
+                f"import {name}": median(values) for name, values in taken.items() if name != OURS
+            },
             ratio={f"import {name}": value for name, value in ratios(taken, OURS).items()},
         )
     ]

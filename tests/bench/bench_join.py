@@ -35,7 +35,13 @@ def run(quick: bool = False) -> list[Figure]:
         slime_logging.finish_tracking(primary)
     return [
         _figure("join a run as a role, 873 arguments", answers, "join_s", "ms", 1e3),
-        _figure("memory that joining adds, services started included", answers, "join_bytes", "MiB", 2**-20),
+        _figure(
+            "memory that joining adds, services started included",
+            answers,
+            "join_bytes",
+            "MiB",
+            2**-20,
+        ),
         _figure("memory of import and joining", answers, "bytes", "MiB", 2**-20, is_promised=False),
     ]
 
@@ -52,7 +58,12 @@ def _arguments(made: Namespace, directory: Path, args: Namespace) -> Path:
 def _ask(joiner: str, arguments: Path, directory: Path) -> dict[str, float]:
     command = [sys.executable, "-m", "tests.bench.joiners", joiner, str(arguments), str(directory)]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(directory), check=True, timeout=300
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(directory),
+        check=True,
+        timeout=300,
     )
     answer: dict[str, float] = json.loads(done.stdout)
     return answer
@@ -67,7 +78,11 @@ def _figure(
     *,
     is_promised: bool = True,
 ) -> Figure:
-    values = {joiner: [answer[key] * scale for answer in given] for joiner, given in answers.items() if given}
+    values = {
+        joiner: [answer[key] * scale for answer in given]
+        for joiner, given in answers.items()
+        if given
+    }
     ratio = {OTHER: ratios(values, "ours")["wandb"]} if "wandb" in values else {}
     return figure(
         name,

@@ -107,8 +107,13 @@ def _rounds(
 def _figures(cadence: str, taken: Mapping[str, list[list[int]]]) -> list[Figure]:
     figures = []
     for label, share in (("median", 0.5), ("99th percentile", 0.99)):
-        by_round = {name: [quantile(calls, share) for calls in rounds] for name, rounds in taken.items()}
-        whole = {name: quantile(list(chain.from_iterable(rounds)), share) / 1000 for name, rounds in taken.items()}
+        by_round = {
+            name: [quantile(calls, share) for calls in rounds] for name, rounds in taken.items()
+        }
+        whole = {
+            name: quantile(list(chain.from_iterable(rounds)), share) / 1000
+            for name, rounds in taken.items()
+        }
         compared = ratios(by_round, "ours")
         if share > 0.5:  # a slow tracker's round has too few calls for a percentile of its own
             compared = {name: whole["ours"] / whole[name] for name in compared}
@@ -130,8 +135,12 @@ def _figures(cadence: str, taken: Mapping[str, list[list[int]]]) -> list[Figure]
 
 def _verdict(share: float, cadence: str, compared: Mapping[str, float]) -> tuple[str, bool | None]:
     if share == 0.5 and cadence == "back to back":
-        return "<= 0.15x wandb.log, <= 4x the floor", compared.get("wandb", 0.0) <= 0.15 and compared["floor"] <= 4
+        return "<= 0.15x wandb.log, <= 4x the floor", compared.get(
+            "wandb", 0.0
+        ) <= 0.15 and compared["floor"] <= 4
     if share == 0.99:
-        others = [value for name, value in compared.items() if name not in ("floor", "ours_delivering")]
+        others = [
+            value for name, value in compared.items() if name not in ("floor", "ours_delivering")
+        ]
         return "below every tracker's", all(value < 1 for value in others)
     return "", None

@@ -35,7 +35,13 @@ def overrides(base: Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"lr": 2e-6, "weight_decay": 0.0}
     for name, option in OptionTable.shipped().items():
         value = getattr(base, name, None)
-        if name in refused or rejection(name) or option.choices or option.is_list or len(found) == NUM_OVERRIDES:
+        if (
+            name in refused
+            or rejection(name)
+            or option.choices
+            or option.is_list
+            or len(found) == NUM_OVERRIDES
+        ):
             continue
         if isinstance(value, float):
             found.setdefault(name, value + 0.25)
@@ -65,11 +71,16 @@ def run(quick: bool = False) -> list[Figure]:
     wanted = overrides(base)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "roles.yaml")
-        Path(path).write_text(yaml.safe_dump({"megatron": [{"role": "actor", "overrides": wanted}]}))
+        Path(path).write_text(
+            yaml.safe_dump({"megatron": [{"role": "actor", "overrides": wanted}]})
+        )
         resolved = ours(base, path)
         if any(getattr(resolved, key) != value for key, value in wanted.items()):
             raise AssertionError("a value was not set")
-        contestants = {"ours": functools.partial(ours, base, path), OTHER: functools.partial(as_slime_does, base, path)}
+        contestants = {
+            "ours": functools.partial(ours, base, path),
+            OTHER: functools.partial(as_slime_does, base, path),
+        }
         rounds = take_turns(contestants, 2 if quick else NUM_ROUNDS)
     ours_ms = median(rounds["ours"]) * 1e3
     return [

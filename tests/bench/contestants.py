@@ -51,7 +51,10 @@ def wandb(directory: Path) -> tuple[Log, Close]:
     import wandb as client
 
     run = client.init(
-        mode="offline", dir=str(directory), project="bench", settings=client.Settings(silent=True, console="off")
+        mode="offline",
+        dir=str(directory),
+        project="bench",
+        settings=client.Settings(silent=True, console="off"),
     )
     return run.log, run.finish
 
@@ -65,8 +68,14 @@ def tensorboard(directory: Path) -> tuple[Log, Close]:
     writer = EventFileWriter(str(directory / "tensorboard"))
 
     def log(row: dict[str, float]) -> None:
-        values = [Summary.Value(tag=name, simple_value=value) for name, value in row.items() if name != STEP]
-        writer.add_event(Event(wall_time=time.time(), step=int(row[STEP]), summary=Summary(value=values)))
+        values = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in row.items()
+            if name != STEP
+        ]
+        writer.add_event(
+            Event(wall_time=time.time(), step=int(row[STEP]), summary=Summary(value=values))
+        )
 
     return log, writer.close
 
@@ -105,7 +114,9 @@ def mlflow(directory: Path) -> tuple[Log, Close]:
 
     def log(row: dict[str, float]) -> None:
         now_ms, step = int(time.time() * 1000), int(row[STEP])
-        client.log_batch(run_id, metrics=[Metric(name, value, now_ms, step) for name, value in row.items()])
+        client.log_batch(
+            run_id, metrics=[Metric(name, value, now_ms, step) for name, value in row.items()]
+        )
 
     return log, lambda: client.set_terminated(run_id)
 
@@ -126,7 +137,10 @@ def rows(num_rows: int, first_step: int) -> list[dict[str, float]]:
     """Rows of 30 random floats and a step, each an object of its own."""
     rng = random.Random(first_step)
     names = [f"train/metric_{number:02d}" for number in range(NUM_METRICS)]
-    return [{STEP: step, **{name: rng.random() for name in names}} for step in range(first_step, first_step + num_rows)]
+    return [
+        {STEP: step, **{name: rng.random() for name in names}}
+        for step in range(first_step, first_step + num_rows)
+    ]
 
 
 def _measure(log: Log, batch: list[dict[str, float]], pause_s: float) -> list[int]:

@@ -39,7 +39,11 @@ JOINERS: dict[str, Callable[[], Join]] = {"ours": ours, "wandb": wandb}
 
 
 def _plain(args: Namespace) -> dict[str, object]:
-    return {name: value for name, value in vars(args).items() if isinstance(value, (int, float, str, list, dict))}
+    return {
+        name: value
+        for name, value in vars(args).items()
+        if isinstance(value, (int, float, str, list, dict))
+    }
 
 
 def _num_bytes() -> int:

@@ -30,7 +30,9 @@ _Arguments = ParamSpec("_Arguments")
 _Value = TypeVar("_Value")
 
 
-def apart(call: Callable[_Arguments, _Value], *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Value:
+def apart(
+    call: Callable[_Arguments, _Value], *arguments: _Arguments.args, **options: _Arguments.kwargs
+) -> _Value:
     """What a function of a module returns when it is called in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(call, *arguments, **options).result()
@@ -59,7 +61,9 @@ class NullBackend:
         self._note(0)
 
     def _note(self, num_rows: int) -> None:
-        TAKEN.append(Taken(time.process_time(), num_rows, psutil.Process().memory_info().rss / 2**20))
+        TAKEN.append(
+            Taken(time.process_time(), num_rows, psutil.Process().memory_info().rss / 2**20)
+        )
 
 
 class Taken(NamedTuple):
@@ -75,7 +79,9 @@ TAKEN: list[Taken] = []
 
 def join(directory: Path) -> Namespace:
     """A run without a tracker, quietly."""
-    args = Namespace(tracking_dir=str(directory), tracking_system_metrics="off", wandb_mode="offline")
+    args = Namespace(
+        tracking_dir=str(directory), tracking_system_metrics="off", wandb_mode="offline"
+    )
     with contextlib.redirect_stderr(io.StringIO()):
         slime_logging.init_tracking(args)
     return args
@@ -91,7 +97,9 @@ def recorded(directory: Path, num_rows: int, num_journals: int = 1) -> RunDirect
         sources.append(other)
     batch = rows(1_000, 0)
     for number in range(num_rows):
-        slime_logging.log(sources[number * num_journals // num_rows], batch[number % len(batch)], STEP)
+        slime_logging.log(
+            sources[number * num_journals // num_rows], batch[number % len(batch)], STEP
+        )
     for source in reversed(sources):
         slime_logging.finish_tracking(source)
     return RunDirectory(Path(args.tracking_run_dir))

@@ -36,5 +36,8 @@ def test_a_promise_that_was_not_kept_is_named():
         "is_met": False,
     }
     text = table([("log", row)])
-    assert text.splitlines()[-1] == "| **log**: a row | 12 us | theirs: 6 us | 2x | <= 1x | **no** | 3 |"
+    assert (
+        text.splitlines()[-1]
+        == "| **log**: a row | 12 us | theirs: 6 us | 2x | <= 1x | **no** | 3 |"
+    )
     assert "Not kept in this run: a row." in document(text, [("log", row)], 60.0)

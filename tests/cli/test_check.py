@@ -25,7 +25,9 @@ def my_parser() -> argparse.ArgumentParser:
 
 
 def check(*words: str) -> Result:
-    return CliRunner().invoke(app, ["check", *words], env={"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"})
+    return CliRunner().invoke(
+        app, ["check", *words], env={"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"}
+    )
 
 
 @pytest.fixture
@@ -158,4 +160,7 @@ def test_torch_is_not_imported_for_a_file_without_dtypes(right: str) -> None:
         "import sys\nfrom slime_logging.cli.app import app\n"
         f"app(['check', {right!r}], standalone_mode=False)\nsys.exit('torch' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+        == 0
+    )

@@ -30,7 +30,9 @@ main()
 
 def invoke(*arguments: str) -> tuple[int, str]:
     """The exit code and everything that was printed, without line breaks of the terminal's making."""
-    result = CliRunner().invoke(app, ["demo", *arguments], env={"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"})
+    result = CliRunner().invoke(
+        app, ["demo", *arguments], env={"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"}
+    )
     return result.exit_code, " ".join(result.output.split())
 
 
@@ -52,7 +54,15 @@ def test_help_says_what_each_demo_shows_and_where_to_begin() -> None:
 def test_help_of_a_training_demo_explains_every_option(demo: str) -> None:
     """Rollouts, ranks, trackers, directory, role file, online, seed."""
     _, text = invoke(demo, "--help")
-    for option in ("--rollouts", "--tp", "--trackers", "--tracking-dir", "--role-file", "--online", "--seed"):
+    for option in (
+        "--rollouts",
+        "--tp",
+        "--trackers",
+        "--tracking-dir",
+        "--role-file",
+        "--online",
+        "--seed",
+    ):
         assert option in text
 
 
@@ -78,7 +88,11 @@ def test_more_than_two_ranks_are_refused() -> None:
 def test_without_torch_the_message_names_the_extra(tmp_path: Path) -> None:
     """Exit code 2 and the command that installs what is missing, no traceback."""
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, "demo", "ppo"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", WITHOUT_TORCH, "demo", "ppo"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 2
     assert "needs torch and megatron-core" in done.stderr
@@ -89,9 +103,19 @@ def test_without_torch_the_message_names_the_extra(tmp_path: Path) -> None:
 def test_a_mistake_in_a_role_file_ends_with_its_message(tmp_path: Path) -> None:
     """The role file's error is shown as it is, with exit code 1."""
     roles = tmp_path / "roles.yaml"
-    roles.write_text("megatron:\n  - name: x\n    role: critic\n    overrides:\n      learning_rate: 1e-3\n")
+    roles.write_text(
+        "megatron:\n  - name: x\n    role: critic\n    overrides:\n      learning_rate: 1e-3\n"
+    )
     code, text = invoke(
-        "ppo", "--role-file", str(roles), "--rollouts", "1", "--trackers", "none", "--tracking-dir", str(tmp_path)
+        "ppo",
+        "--role-file",
+        str(roles),
+        "--rollouts",
+        "1",
+        "--trackers",
+        "none",
+        "--tracking-dir",
+        str(tmp_path),
     )
     assert code == 1
     assert "learning_rate" in text

@@ -17,7 +17,14 @@ from slime_logging.cli.app import app
 def run(tmp_path: Path) -> str:
     roles = tmp_path / "roles.yaml"
     roles.write_text("megatron:\n  - role: critic\n    overrides: {lr: 1e-5}\n")
-    args = Namespace(lr=1e-6, kl_coef=0.1, use_critic=True, megatron_config_path=str(roles), same=1, api_key="s3cr3t")
+    args = Namespace(
+        lr=1e-6,
+        kl_coef=0.1,
+        use_critic=True,
+        megatron_config_path=str(roles),
+        same=1,
+        api_key="s3cr3t",
+    )
     args.tracking_dir = str(tmp_path / "tracking")
     slime_logging.init_tracking(args)
     slime_logging.finish_tracking(args)
@@ -29,7 +36,11 @@ def test_the_roles_of_a_run(run: str) -> None:
     """A line for each key that differs, with the base and the reason."""
     result = CliRunner().invoke(app, ["diff", run], env={"COLUMNS": "160", "NO_COLOR": "1"})
     assert result.exit_code == 0, result.output
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.output.splitlines() if "│" in line]
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in result.output.splitlines()
+        if "│" in line
+    ]
     assert ["lr", "1e-06", "1e-06", "1e-05", ""] in rows
     assert not [row for row in rows if row[0] in ("same", "api_key")]
 

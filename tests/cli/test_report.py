@@ -48,16 +48,32 @@ def test_another_place_and_an_id(run: Path, tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told_in_one_line(run: Path) -> None:
     result = report(run, "-o", "/nowhere/page.html")
-    assert (result.exit_code, "/nowhere" in result.output, "Traceback" in result.output) == (1, True, False)
+    assert (result.exit_code, "/nowhere" in result.output, "Traceback" in result.output) == (
+        1,
+        True,
+        False,
+    )
 
 
 def test_a_browser_opens_it(run: Path, tmp_path: Path) -> None:
     """Where there is one: the charts and tables are in the page that it has built."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    browser = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if browser is None:
         pytest.skip("no browser here")
     report(run)
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom"]
-    done = subprocess.run([browser, *flags, f"file://{run}/report.html"], capture_output=True, text=True, timeout=120)
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'browser'}",
+        "--dump-dom",
+    ]
+    done = subprocess.run(
+        [browser, *flags, f"file://{run}/report.html"], capture_output=True, text=True, timeout=120
+    )
     assert "<figcaption>train/loss</figcaption>" in done.stdout
     assert "<circle" in done.stdout

@@ -18,7 +18,10 @@ from slime_logging.delivery import aside
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     args = Namespace(
-        lr=1e-6, tracking_dir=str(tmp_path / "tracking"), wandb_run_id="job", tracking_system_metrics="off"
+        lr=1e-6,
+        tracking_dir=str(tmp_path / "tracking"),
+        wandb_run_id="job",
+        tracking_system_metrics="off",
     )
     slime_logging.init_tracking(args)
     slime_logging.finish_tracking(args)
@@ -31,13 +34,19 @@ def note(run: Path, name: str, *rows: tuple[str, str]) -> None:
 
 
 def show(*words: object) -> str:
-    result = CliRunner().invoke(app, ["show", *map(str, words)], env={"COLUMNS": "150", "NO_COLOR": "1"})
+    result = CliRunner().invoke(
+        app, ["show", *map(str, words)], env={"COLUMNS": "150", "NO_COLOR": "1"}
+    )
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def cells(output: str) -> list[list[str]]:
-    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "│" in line]
+    return [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in output.splitlines()
+        if "│" in line
+    ]
 
 
 def test_a_run_with_nothing_set_aside_does_not_speak_of_it(run: Path) -> None:
@@ -53,13 +62,25 @@ def test_rows_set_aside_are_told_by_reason(run: Path) -> None:
         file.write('{"row_id": "b:2"}\n{"row_id": "b:')
     told = [row for row in cells(show(run)) if row[0] in ("mlflow", "wandb")]
     assert told[0] == ["mlflow", "2", "too long", "a:3"]
-    assert sorted(told[1:]) == [["mlflow", "1", "bad name", "a:4"], ["wandb", "1", "too long", "b:1"]]
+    assert sorted(told[1:]) == [
+        ["mlflow", "1", "bad name", "a:4"],
+        ["wandb", "1", "too long", "b:1"],
+    ]
     found = json.loads(show(run, "--json"))["set_aside"]
-    assert found[0] == {"destination": "mlflow", "reason": "too long", "num_rows": 2, "first_row_id": "a:3"}
+    assert found[0] == {
+        "destination": "mlflow",
+        "reason": "too long",
+        "num_rows": 2,
+        "first_row_id": "a:3",
+    }
 
 
 def test_many_reasons_are_cut_off_with_a_mark(run: Path) -> None:
-    note(run, "mlflow@first", *((f"a:{number}", f"reason {number}") for number in range(MAX_REASONS + 7)))
+    note(
+        run,
+        "mlflow@first",
+        *((f"a:{number}", f"reason {number}") for number in range(MAX_REASONS + 7)),
+    )
     assert "and 7 further reasons: --json shows them all" in " ".join(show(run).split())
 
 

@@ -19,7 +19,9 @@ def printed(what: object) -> str:
 
 def test_a_line_for_each_difference() -> None:
     """Argument, base, each role, and why."""
-    item = Difference(key="lr", base=1, values={"actor": 1, "critic": 2}, sources={"critic": "file"})
+    item = Difference(
+        key="lr", base=1, values={"actor": 1, "critic": 2}, sources={"critic": "file"}
+    )
     text = printed(differences_table([item], ("actor", "critic"), "title"))
     assert "title" in text
     row = next(line for line in text.splitlines() if "lr" in line)
@@ -40,6 +42,8 @@ def test_secrets_markup_and_control_characters_are_not_printed() -> None:
 
 def test_problems_in_the_words_of_the_exception() -> None:
     """The same message, in colour where there is colour."""
-    text = printed(problems_text("r.yaml", [Problem(line=1, column=2, text="a", reason="b", fix="c")]))
+    text = printed(
+        problems_text("r.yaml", [Problem(line=1, column=2, text="a", reason="b", fix="c")])
+    )
     assert "why: b" in text
     assert "r.yaml:1:2 (line 1, column 2)" in text

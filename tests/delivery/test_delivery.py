@@ -41,7 +41,9 @@ def run(tmp_path: Path) -> RunDirectory:
     return directory
 
 
-def journal(run: RunDirectory, name: str = "j", *, role: str | None = "actor", start: int = 1, delivers=()) -> Journal:
+def journal(
+    run: RunDirectory, name: str = "j", *, role: str | None = "actor", start: int = 1, delivers=()
+) -> Journal:
     opening = Opening(
         run_id="abc",
         journal=name,
@@ -61,12 +63,22 @@ def journal(run: RunDirectory, name: str = "j", *, role: str | None = "actor", s
 def add_rows(to: Journal, num: int, first: int = 0) -> None:
     for step in range(first, first + num):
         to.append(
-            encode("row", {"time_s": 1.0 + step, "step_key": "train/step", "step": step, "metrics": {"train/x": step}})
+            encode(
+                "row",
+                {
+                    "time_s": 1.0 + step,
+                    "step_key": "train/step",
+                    "step": step,
+                    "metrics": {"train/x": step},
+                },
+            )
         )
 
 
 def deliver(run: RunDirectory, label: str = "d", timeout_s: float = 5.0, **options):
-    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label=label), **options)
+    delivery = Delivery(
+        "faulty", run, run_facts(run.read(), run, {}), Writer(label=label), **options
+    )
     delivery.start()
     delivery.stop(0, timeout_s)
     return delivery.wait()
@@ -160,14 +172,23 @@ def test_a_refused_row_is_set_aside_with_its_reason_and_the_others_arrive(plan, 
     assert steps() == [0, 1, 2, 4, 5, 6, 8, 9]
     assert (result.num_set_aside, result.is_complete) == (2, True)
     (aside,) = read_set_aside(run)
-    assert (aside.destination, aside.reason, aside.num_rows, aside.first_row_id) == ("faulty", "bad value", 2, "j:4")
+    assert (aside.destination, aside.reason, aside.num_rows, aside.first_row_id) == (
+        "faulty",
+        "bad value",
+        2,
+        "j:4",
+    )
 
 
 def test_a_tracker_that_refuses_every_row_is_refusing_the_run_and_sets_nothing_aside(plan, run):
     plan.refuses = lambda row: WillNeverWork("revoked")
     add_rows(journal(run), NUM_REFUSALS_IN_A_ROW * 2)
     result = deliver(run)
-    assert (result.state, result.num_set_aside, result.num_left) == ("refused", 0, NUM_REFUSALS_IN_A_ROW * 2)
+    assert (result.state, result.num_set_aside, result.num_left) == (
+        "refused",
+        0,
+        NUM_REFUSALS_IN_A_ROW * 2,
+    )
     plan.refuses = lambda row: None
     assert deliver(run, "later").is_complete
     assert steps() == list(range(NUM_REFUSALS_IN_A_ROW * 2))
@@ -329,10 +350,14 @@ def test_repair_sends_what_the_tracker_lost_and_nothing_else(plan, run):
     assert sorted(steps()) == list(range(10))
 
 
-def test_journals_that_their_own_living_process_delivers_are_left_to_it_but_for_their_configuration(plan, run):
+def test_journals_that_their_own_living_process_delivers_are_left_to_it_but_for_their_configuration(
+    plan, run
+):
     RunDirectory(run.path).locks.hold("own")
     own = journal(run, "own", delivers=("faulty",))
-    own.append(encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}}))
+    own.append(
+        encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}})
+    )
     add_rows(own, 3)
     add_rows(journal(run, "seen"), 3, first=10)
     assert deliver(run).is_complete
@@ -341,16 +366,22 @@ def test_journals_that_their_own_living_process_delivers_are_left_to_it_but_for_
 
 
 @pytest.mark.parametrize("start", [1, 2])
-def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_is_dead(plan, run, start):
+def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_is_dead(
+    plan, run, start
+):
     own = RunDirectory(run.path)
     own.locks.hold("own")
     j = journal(run, "own", delivers=("faulty",))
     add_rows(j, 3)
-    itself = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own")
+    itself = Delivery(
+        "faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own"
+    )
     itself._pass_on()
     itself._save_cursor(now=True)
     add_rows(j, 2, first=3)
-    primary = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="primary"), start=start)
+    primary = Delivery(
+        "faulty", run, run_facts(run.read(), run, {}), Writer(label="primary"), start=start
+    )
     primary.start()
     add_rows(journal(run, "seen"), 1, first=10)
     while 10 not in steps():
@@ -381,7 +412,9 @@ def test_a_primary_settles_nothing_for_a_process_that_delivers_itself(plan, run)
     own = RunDirectory(run.path)
     own.locks.hold("own")
     add_rows(journal(run, "own", delivers=("faulty",)), 3)
-    itself = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own")
+    itself = Delivery(
+        "faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own"
+    )
     itself._pass_on()
     itself._save_cursor(now=True)
     assert deliver(run, "primary").is_complete
@@ -392,9 +425,13 @@ def test_a_primary_settles_nothing_for_a_process_that_delivers_itself(plan, run)
 
 def test_a_process_that_delivers_itself_sends_the_configuration_of_all(plan, run):
     """On a tracker that replaces, its view may be the last one."""
-    journal(run, "primary").append(encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}))
+    journal(run, "primary").append(
+        encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}})
+    )
     own = journal(run, "own", delivers=("faulty",))
-    own.append(encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}}))
+    own.append(
+        encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}})
+    )
     assert deliver(run, "own", only="own").is_complete
     assert memory.RUNS["abc"].config.values == {"lr": 1.0, "critic/lr": 2.0}
 
@@ -416,7 +453,15 @@ def test_foreign_files_among_the_journals_are_ignored(plan, run):
 
 
 def direct_row(step: int) -> Row:
-    return Row(journal="j", seq=step, time_s=1.0, role=None, step_key="train/step", step=step, metrics={"train/x": 1})
+    return Row(
+        journal="j",
+        seq=step,
+        time_s=1.0,
+        role=None,
+        step_key="train/step",
+        step=step,
+        metrics={"train/x": 1},
+    )
 
 
 @pytest.mark.parametrize("has_queue", [False, True])
@@ -437,7 +482,9 @@ def test_rows_that_no_journal_could_take_are_delivered_from_memory_once(plan, ru
 
 def test_rows_in_memory_are_bounded_and_their_loss_is_told_once(plan, run, caplog, monkeypatch):
     monkeypatch.setattr(direct, "MAX_DIRECT_ROWS", 10)
-    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"), only=NOTHING)
+    delivery = Delivery(
+        "faulty", run, run_facts(run.read(), run, {}), Writer(label="d"), only=NOTHING
+    )
     for step in range(15):
         delivery.hand_directly(direct_row(step))
     delivery.start()

@@ -11,7 +11,15 @@ from slime_logging.values.row import Row
 
 def row(step: int) -> Row:
     metrics = {"train/x": step}
-    return Row(journal="j", seq=step, time_s=1.0, role=None, step_key="train/step", step=step, metrics=metrics)
+    return Row(
+        journal="j",
+        seq=step,
+        time_s=1.0,
+        role=None,
+        step_key="train/step",
+        step=step,
+        metrics=metrics,
+    )
 
 
 def steps(rows: list[Row]) -> list[float]:
@@ -63,7 +71,10 @@ def test_the_oldest_go_when_there_are_too_many_and_it_is_told_once(monkeypatch, 
 
 def test_threads_add_while_rows_are_handed_over():
     waiting = DirectRows("t")
-    threads = [threading.Thread(target=lambda: [waiting.add(row(step)) for step in range(2_000)]) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: [waiting.add(row(step)) for step in range(2_000)])
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     num_handed = 0

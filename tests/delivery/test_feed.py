@@ -19,11 +19,25 @@ def run_of_many(tmp_path):
     directory.create()
     for number in range(NUM_JOURNALS):
         name = f"worker{number:02d}-host-1-0000000000000000"
-        opening = Opening(run_id="run", journal=name, role=None, is_primary=False, host="h", pid=1, start=1, time_s=0.0)
+        opening = Opening(
+            run_id="run",
+            journal=name,
+            role=None,
+            is_primary=False,
+            host="h",
+            pid=1,
+            start=1,
+            time_s=0.0,
+        )
         journal = Journal(directory.journals, name)
         journal.append(encode("open", opening.to_body()))
         for step in range(NUM_ROWS):
-            journal.append(encode("row", {"time_s": 1.0, "step_key": "a/step", "step": step, "metrics": {"a/x": 1.5}}))
+            journal.append(
+                encode(
+                    "row",
+                    {"time_s": 1.0, "step_key": "a/step", "step": step, "metrics": {"a/x": 1.5}},
+                )
+            )
         journal.close()
     return directory
 

@@ -43,7 +43,11 @@ class Run:
 
 def environment(directory: Path) -> dict[str, str]:
     """This process's environment without anything that changes where a run goes."""
-    kept = {k: v for k, v in os.environ.items() if not re.match("WANDB_|TRACKIO_|SLIME_|MLFLOW_|SWANLAB_|SLURM_", k)}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not re.match("WANDB_|TRACKIO_|SLIME_|MLFLOW_|SWANLAB_|SLURM_", k)
+    }
     return {**kept, "SLIME_LOGGING_DIR": str(directory), "COLUMNS": "120"}
 
 
@@ -86,7 +90,13 @@ def read_run(directory: Path, output: str = "") -> Run:
         rows += batch.rows
     config = feed.config(file.roles)
     feed.close()
-    return Run(output=output, directory=found, facts=run_facts(file, found, file.options), rows=rows, config=config)
+    return Run(
+        output=output,
+        directory=found,
+        facts=run_facts(file, found, file.options),
+        rows=rows,
+        config=config,
+    )
 
 
 def finish_code(directory: Path) -> int | None:
@@ -96,5 +106,7 @@ def finish_code(directory: Path) -> int | None:
     for journal in found.journal_paths():
         first, *records = [json.loads(line) for line in journal.read_bytes().splitlines()]
         if first["is_primary"]:
-            return next((record["exit_code"] for record in records if record["kind"] == "finish"), None)
+            return next(
+                (record["exit_code"] for record in records if record["kind"] == "finish"), None
+            )
     return None

@@ -22,12 +22,20 @@ def test_every_role_file_resolves_for_every_role(name: str) -> None:
     """None has a mistake, against the full-size namespace."""
     args = ppo_namespace()
     for role in ("actor", "critic"):
-        assert slime_logging.parse_megatron_role_args(args, str(CONFIGS / name), role).seed == args.seed
+        assert (
+            slime_logging.parse_megatron_role_args(args, str(CONFIGS / name), role).seed
+            == args.seed
+        )
 
 
 def test_the_example_job_tracks_both_roles_in_one_run(tmp_path: Path) -> None:
     """Rows of both roles, and the configuration that each used."""
-    command = [sys.executable, str(CONFIGS / "own_job.py"), "--megatron-config-path", str(CONFIGS / "own_roles.yaml")]
+    command = [
+        sys.executable,
+        str(CONFIGS / "own_job.py"),
+        "--megatron-config-path",
+        str(CONFIGS / "own_roles.yaml"),
+    ]
     done = subprocess.run(
         [*command, "--tracking-dir", str(tmp_path), "--use-trackio", "--num-steps", "5"],
         env=environment(tmp_path),

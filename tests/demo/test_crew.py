@@ -41,7 +41,10 @@ def failing_service() -> Service:
 def test_children_answer_at_the_same_time(tmp_path: Path) -> None:
     """`answers` brings the answer of each child that was asked."""
     with Crew() as crew:
-        first, second = crew.start("first", Service, tmp_path), crew.start("second", Service, tmp_path)
+        first, second = (
+            crew.start("first", Service, tmp_path),
+            crew.start("second", Service, tmp_path),
+        )
         answers = crew.answers({first: ("double", 2), second: ("double", 5)})
         assert (answers[first], answers[second]) == (4, 10)
         crew.end()
@@ -59,7 +62,9 @@ def test_a_killed_child_is_named_with_its_signal(tmp_path: Path) -> None:
     """The message says who died and by what."""
     with Crew() as crew:
         child = crew.start("critic rank 0", Service, tmp_path)
-        with pytest.raises(JobFailed, match=rf"critic rank 0 \(pid {child.process.pid}\) was killed by SIGKILL"):
+        with pytest.raises(
+            JobFailed, match=rf"critic rank 0 \(pid {child.process.pid}\) was killed by SIGKILL"
+        ):
             crew.answer(child, "die")
 
 

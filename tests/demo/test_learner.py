@@ -50,7 +50,9 @@ def _train(tmp_path: Path, tensor_parallel_size: int, num_rollouts: int) -> Trai
             crew.answer(rollout, "load", weights)
             samples = crew.answer(rollout, "generate", rollout_id)
             values = crew.answers(dict.fromkeys(critic, ("values", samples)))[critic[0]]
-            learned = crew.answers(dict.fromkeys(actor + critic, ("learn", rollout_id, samples, values)))
+            learned = crew.answers(
+                dict.fromkeys(actor + critic, ("learn", rollout_id, samples, values))
+            )
             training.metrics.append({role: learned[group[0]] for role, group in groups.items()})
             training.rewards.append(float(samples["rewards"].mean()))
         crew.end()
@@ -81,7 +83,9 @@ def test_the_roles_train_with_their_own_learning_rates(trained: Training) -> Non
 
 
 @pytest.mark.parametrize("role", ["actor", "critic"])
-def test_two_tensor_parallel_ranks_train_as_one(split: Training, trained: Training, role: str) -> None:
+def test_two_tensor_parallel_ranks_train_as_one(
+    split: Training, trained: Training, role: str
+) -> None:
     """The first two rollouts give the same rewards, losses and gradients, to three digits, however split."""
     assert split.rewards == pytest.approx(trained.rewards[:2])
     for two, one in zip(split.metrics, trained.metrics, strict=False):

@@ -15,13 +15,22 @@ from .reading import run_demo
 pytestmark = pytest.mark.xdist_group("demo-grpo")
 
 
-def test_online_brings_every_row_to_the_server_and_no_key_to_disk(tmp_path: Path, wandb_server: WandbServer) -> None:  # noqa: F811
+def test_online_brings_every_row_to_the_server_and_no_key_to_disk(
+    tmp_path: Path,
+    wandb_server: WandbServer,  # noqa: F811
+) -> None:
     """The server ends with each row of each process, and the key is in no file of the run."""
     place = tmp_path / "job"
     place.mkdir()
     server = {"WANDB_API_KEY": DEFAULT_KEY, "WANDB_BASE_URL": wandb_server.url}
-    run = run_demo(place, "grpo", "--online", "--rollouts", "3", "--trackers", "wandb", variables=server)
+    run = run_demo(
+        place, "grpo", "--online", "--rollouts", "3", "--trackers", "wandb", variables=server
+    )
     logged = {f"{row.journal}:{row.seq}" for row in run.rows}
     assert {row["_row"] for row in wandb_server.rows(run.facts.run_id)} == logged
     assert len(wandb_server.rows(run.facts.run_id)) == len(logged)
-    assert not [path for path in place.rglob("*") if path.is_file() and DEFAULT_KEY.encode() in path.read_bytes()]
+    assert not [
+        path
+        for path in place.rglob("*")
+        if path.is_file() and DEFAULT_KEY.encode() in path.read_bytes()
+    ]

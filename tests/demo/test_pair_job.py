@@ -56,16 +56,22 @@ def test_both_trackers_hold_every_row_once(run: Run) -> None:
 @pytest.mark.parametrize("role", ["explorer", "trainer"])
 def test_a_role_alone_makes_a_run_of_its_own(tmp_path: Path, role: str) -> None:
     """It is the primary, and nobody else logs."""
-    run = run_demo(tmp_path, "explorer-trainer", "--only", role, "--steps", "5", "--trackers", "none")
+    run = run_demo(
+        tmp_path, "explorer-trainer", "--only", role, "--steps", "5", "--trackers", "none"
+    )
     assert {row.journal.split("-")[0] for row in run.job_rows} == {role}
-    assert [(row.step_key, row.step) for row in run.job_rows] == [(f"{role}/step", step) for step in range(5)]
+    assert [(row.step_key, row.step) for row in run.job_rows] == [
+        (f"{role}/step", step) for step in range(5)
+    ]
     assert finish_code(tmp_path) == 0
 
 
 def test_a_killed_role_ends_the_job_with_a_message(tmp_path: Path) -> None:
     """SIGKILL of the trainer: the driver says who died, exits with 1, and records 1 as the run's exit code."""
     trainer = 0
-    with start_demo(tmp_path, "explorer-trainer", "--steps", "1000000", "--trackers", "none") as demo:
+    with start_demo(
+        tmp_path, "explorer-trainer", "--steps", "1000000", "--trackers", "none"
+    ) as demo:
         assert demo.stdout is not None and demo.stderr is not None
         for line in demo.stdout:
             if match := re.search(r"trainer \(pid (\d+)\)", line):
@@ -80,7 +86,9 @@ def test_a_killed_role_ends_the_job_with_a_message(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_the_job_cleanly(tmp_path: Path) -> None:
     """SIGINT to the whole group, as a terminal sends it: exit code 130, the run ended, nobody left behind."""
-    with start_demo(tmp_path, "explorer-trainer", "--steps", "1000000", "--trackers", "none") as demo:
+    with start_demo(
+        tmp_path, "explorer-trainer", "--steps", "1000000", "--trackers", "none"
+    ) as demo:
         assert demo.stdout is not None
         assert any("step 1/" in line for line in demo.stdout)
         children = psutil.Process(demo.pid).children(recursive=True)

@@ -51,27 +51,46 @@ def test_each_process_logged_every_row(run: Run) -> None:
 def test_steps_count_up_without_a_gap(run: Run) -> None:
     """The critic begins at 0, the actor after the critic-only rollout."""
     steps = {
-        role: [row.step for row in run.rows_of(role) if row.step_key == "train/step"] for role in ("actor", "critic")
+        role: [row.step for row in run.rows_of(role) if row.step_key == "train/step"]
+        for role in ("actor", "critic")
     }
-    assert steps == {"critic": list(range(2 * NUM_ROLLOUTS)), "actor": list(range(2, 2 * NUM_ROLLOUTS))}
+    assert steps == {
+        "critic": list(range(2 * NUM_ROLLOUTS)),
+        "actor": list(range(2, 2 * NUM_ROLLOUTS)),
+    }
 
 
 def test_roles_log_under_slimes_names(run: Run) -> None:
     """`train/<key>` is the actor's, `train/critic-<key>` the critic's."""
-    names = {role: {key for row in run.rows_of(role) for key in row.metrics} for role in ("actor", "critic")}
-    assert {"train/loss", "train/pg_loss", "train/ppo_kl", "train/grad_norm", "train/lr-pg_0"} <= names["actor"]
-    assert {"train/critic-loss", "train/critic-value_loss", "train/critic-lr-pg_0"} <= names["critic"]
+    names = {
+        role: {key for row in run.rows_of(role) for key in row.metrics}
+        for role in ("actor", "critic")
+    }
+    assert {
+        "train/loss",
+        "train/pg_loss",
+        "train/ppo_kl",
+        "train/grad_norm",
+        "train/lr-pg_0",
+    } <= names["actor"]
+    assert {"train/critic-loss", "train/critic-value_loss", "train/critic-lr-pg_0"} <= names[
+        "critic"
+    ]
     assert all(key.startswith("train/critic-") for key in names["critic"])
 
 
-@pytest.mark.parametrize("backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name)
+@pytest.mark.parametrize(
+    "backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name
+)
 def test_the_tracker_holds_every_row_once_with_its_values(run: Run, backend: Readable) -> None:
     """What the tracker holds is exactly what the processes logged: nothing lost, nothing doubled, nothing changed."""
     expected = Counter(point for row in run.rows for point in backend.points(row))
     assert Counter(backend.read_points(run.facts)) == expected
 
 
-@pytest.mark.parametrize("backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name)
+@pytest.mark.parametrize(
+    "backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name
+)
 def test_the_tracker_holds_the_whole_configuration(run: Run, backend: Readable) -> None:
     """Every key of both roles, with the values that the roles used."""
     assert backend.read_config(run.facts) == backend.config_as_held(run.config)
@@ -117,8 +136,14 @@ def test_the_configuration_shows_what_was_used(run: Run, key: str, value: Any) -
 
 def test_logged_learning_rates_are_the_configured_ones(run: Run) -> None:
     """What the optimizer really used is what the configuration shows."""
-    used = {role: max(row.metrics.get(key, 0.0) for row in run.rows_of(role)) for role, key in LEARNING_RATES.items()}
-    assert used == {"actor": pytest.approx(run.config.values["lr"], rel=0.05), "critic": run.config.values["critic/lr"]}
+    used = {
+        role: max(row.metrics.get(key, 0.0) for row in run.rows_of(role))
+        for role, key in LEARNING_RATES.items()
+    }
+    assert used == {
+        "actor": pytest.approx(run.config.values["lr"], rel=0.05),
+        "critic": run.config.values["critic/lr"],
+    }
 
 
 LEARNING_RATES = {"actor": "train/lr-pg_0", "critic": "train/critic-lr-pg_0"}
@@ -126,7 +151,13 @@ LEARNING_RATES = {"actor": "train/lr-pg_0", "critic": "train/critic-lr-pg_0"}
 
 def test_the_end_screen_tells_what_differs_and_where_to_look(run: Run) -> None:
     """It names differing keys, the rows, and a command for each tracker."""
-    for text in ("what differs", "clip_grad", "rows logged", "wandb leet run ", "trackio show --project slime-demo"):
+    for text in (
+        "what differs",
+        "clip_grad",
+        "rows logged",
+        "wandb leet run ",
+        "trackio show --project slime-demo",
+    ):
         assert text in run.output
 
 
@@ -185,7 +216,12 @@ def test_a_killed_primary_leaves_every_row_in_the_journals(killed: Killed) -> No
     """Each row that had been logged before is on disk, of every process."""
     run = read_run(killed.directory)
     assert len(run.job_rows) >= killed.num_told > 0
-    assert {row.journal.split("-")[0] for row in run.job_rows} == {"primary", "main", "actor", "critic"}
+    assert {row.journal.split("-")[0] for row in run.job_rows} == {
+        "primary",
+        "main",
+        "actor",
+        "critic",
+    }
 
 
 def test_sync_brings_the_rows_of_a_killed_job_to_the_tracker_once(killed: Killed) -> None:
@@ -193,7 +229,10 @@ def test_sync_brings_the_rows_of_a_killed_job_to_the_tracker_once(killed: Killed
     psutil.wait_procs(killed.children, timeout=20)
     run = read_run(killed.directory)
     subprocess.run(
-        [SLIME_LOGGING, "sync", str(run.directory.path)], env=environment(killed.directory), check=True, timeout=120
+        [SLIME_LOGGING, "sync", str(run.directory.path)],
+        env=environment(killed.directory),
+        check=True,
+        timeout=120,
     )
     backend = WandbBackend()
     expected = Counter(point for row in run.rows for point in backend.points(row))

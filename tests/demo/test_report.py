@@ -16,23 +16,36 @@ def test_the_chart_is_as_high_as_the_value() -> None:
     lines = chart([0.0, 0.5, 1.0]).plain.splitlines()
     bars = [line[6:] for line in lines]
     assert len(lines) == CHART_HEIGHT
-    assert [bars[-1][0], bars[CHART_HEIGHT // 2][3], bars[CHART_HEIGHT // 2 - 1][3], bars[0][6]] == [" ", "█", " ", "█"]
+    assert [
+        bars[-1][0],
+        bars[CHART_HEIGHT // 2][3],
+        bars[CHART_HEIGHT // 2 - 1][3],
+        bars[0][6],
+    ] == [" ", "█", " ", "█"]
 
 
 def test_the_chart_of_a_long_course_stays_narrow() -> None:
     """Two thousand values fit into a line of a terminal."""
-    assert max(len(line) for line in chart([0.001 * i for i in range(2000)]).plain.splitlines()) <= 80
+    assert (
+        max(len(line) for line in chart([0.001 * i for i in range(2000)]).plain.splitlines()) <= 80
+    )
 
 
 def places(tmp_path: Path, **trackers: bool) -> dict[str, tuple[Path, str]]:
     """Tracker -> place and command."""
-    args = Namespace(tracking_run_dir=str(tmp_path / "my run"), wandb_project="slime-demo", **trackers)
+    args = Namespace(
+        tracking_run_dir=str(tmp_path / "my run"), wandb_project="slime-demo", **trackers
+    )
     return {tracker: (place, command) for tracker, place, command in where_to_look(args)}
 
 
 def test_only_trackers_that_are_on_are_named(tmp_path: Path) -> None:
     """The journals, and the page that can be made of them, are always there."""
-    assert set(places(tmp_path, use_trackio=True, use_mlflow=False)) == {"journals", "web page", "trackio"}
+    assert set(places(tmp_path, use_trackio=True, use_mlflow=False)) == {
+        "journals",
+        "web page",
+        "trackio",
+    }
 
 
 @pytest.mark.parametrize("tracker", ["wandb", "trackio", "tensorboard", "mlflow", "swanlab"])
@@ -42,7 +55,9 @@ def test_a_command_survives_a_space_in_the_path(tmp_path: Path, tracker: str) ->
     assert any(str(tmp_path / "my run") in word for word in shlex.split(command))
 
 
-def test_paths_below_the_working_directory_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_below_the_working_directory_are_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a person pastes is no longer than needed."""
     monkeypatch.chdir(tmp_path)
     place, _ = places(tmp_path)["journals"]

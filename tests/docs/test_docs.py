@@ -82,7 +82,12 @@ def run_script(lines: list[str], folder: Path) -> None:
 
 
 def check_target(command: str) -> None:
-    subprocess.run(["make", "-n", *command.split("#")[0].split()[1:]], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        ["make", "-n", *command.split("#")[0].split()[1:]],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
 
 
 def check_extras(command: str) -> None:
@@ -97,11 +102,19 @@ def check_server(command: str, folder: Path) -> None:
     log = folder / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=folder, stdout=out, stderr=out, start_new_session=True
+            ["bash", "-c", f"exec {command}"],
+            cwd=folder,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
         )
     try:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and b"http" not in log.read_bytes() and process.poll() is None:
+        while (
+            time.monotonic() < deadline
+            and b"http" not in log.read_bytes()
+            and process.poll() is None
+        ):
             time.sleep(0.2)
         assert b"http" in log.read_bytes(), f"{command}: {log.read_text()[-2000:]}"
     finally:
@@ -150,4 +163,7 @@ def test_every_flag_of_the_reference_exists():
     parser = slime_logging.add_tracking_arguments(ArgumentParser())
     flags = {flag for action in parser._actions for flag in action.option_strings}
     text = (ROOT / "docs" / "reference.md").read_text()
-    assert set(re.findall(r"`(--(?:wandb|tb|tracking|use|mlflow|swanlab|disable-wandb)[\w-]*)", text)) <= flags
+    assert (
+        set(re.findall(r"`(--(?:wandb|tb|tracking|use|mlflow|swanlab|disable-wandb)[\w-]*)", text))
+        <= flags
+    )

@@ -75,14 +75,19 @@ def test_a_torch_store_carries_the_address(tmp_path):
     publish_to_store(store, primary)
     other = job(tmp_path)
     join_by_store(store, other)
-    assert (other.wandb_run_id, other.tracking_run_dir) == (primary.wandb_run_id, primary.tracking_run_dir)
+    assert (other.wandb_run_id, other.tracking_run_dir) == (
+        primary.wandb_run_id,
+        primary.tracking_run_dir,
+    )
 
 
 def test_processes_without_pickled_arguments_join_by_the_environment(tmp_path, monkeypatch):
     args = job(tmp_path)
     sl.init_tracking(args)
     monkeypatch.setenv(ENV_TOKEN, find(args).to_token())
-    other = Namespace(use_memory=True, tracking_dir=args.tracking_dir, tracking_system_metrics="off")
+    other = Namespace(
+        use_memory=True, tracking_dir=args.tracking_dir, tracking_system_metrics="off"
+    )
     sl.init_tracking(other, primary=False, role="explorer")
     sl.log(other, {"explorer/step": 1, "explorer/x": 2}, "explorer/step")
     sl.finish_tracking(other)
@@ -94,7 +99,13 @@ def test_ray_actors_join_by_their_pickled_arguments(tmp_path):
     ray = pytest.importorskip("ray")
     args = job(tmp_path)
     sl.init_tracking(args)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False, _temp_dir=_short_dir())
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
+        _temp_dir=_short_dir(),
+    )
     try:
 
         @ray.remote(num_cpus=0)

@@ -48,9 +48,13 @@ def test_a_sample_has_the_hosts_numbers_on_its_own_axis(tmp_path):
     one.start()
     rows = wait_for_rows(directory, 2)
     one.stop()
-    assert {"cpu_percent", "memory_used_gib", "memory_percent", "disk_read_mib_per_s", "network_sent_mib_per_s"} <= {
-        name.removeprefix("system/h/") for name in rows[0].metrics
-    }
+    assert {
+        "cpu_percent",
+        "memory_used_gib",
+        "memory_percent",
+        "disk_read_mib_per_s",
+        "network_sent_mib_per_s",
+    } <= {name.removeprefix("system/h/") for name in rows[0].metrics}
     assert (rows[0].step_key, rows[0].role) == (STEP_KEY, "system")
     assert 100 <= rows[0].step < 200
     assert all(0 <= row.metrics["system/h/memory_percent"] <= 100 for row in rows)
@@ -89,14 +93,20 @@ def test_a_hosts_odd_name_makes_no_path(tmp_path):
     wait_for_rows(directory, 1)
     one.stop()
     assert not (tmp_path.parent / "x").exists()
-    assert all("\n" not in name and name.count("/") == 2 for row in journal_rows(directory) for name in row.metrics)
+    assert all(
+        "\n" not in name and name.count("/") == 2
+        for row in journal_rows(directory)
+        for name in row.metrics
+    )
 
 
 def test_rates_are_differences_over_time(monkeypatch):
     import psutil
 
     probe = HostProbe()
-    reads = iter([types.SimpleNamespace(read_bytes=7 * 2**20 + probe._before["disk_read"], write_bytes=0)])
+    reads = iter(
+        [types.SimpleNamespace(read_bytes=7 * 2**20 + probe._before["disk_read"], write_bytes=0)]
+    )
     monkeypatch.setattr(psutil, "disk_io_counters", lambda: next(reads))
     probe._before["time_s"] -= 7.0
     assert probe.sample()["disk_read_mib_per_s"] == pytest.approx(1.0, abs=0.05)

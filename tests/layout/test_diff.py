@@ -36,7 +36,9 @@ def test_a_role_set_says_why(tmp_path: Path) -> None:
     path = tmp_path / "roles.yaml"
     path.write_text("megatron:\n  - role: actor\n    overrides: {lr: 2, eps_clip: 0.1}\n")
     base = Namespace(lr=1.0, eps_clip=0.2, eps_clip_high=0.2, kl_coef=0.5, same=1)
-    found = {item.key: item for item in set_differences(parse_role_file(base, str(path)), vars(base))}
+    found = {
+        item.key: item for item in set_differences(parse_role_file(base, str(path)), vars(base))
+    }
     assert found["lr"].sources == {"actor": "file"}
     assert found["eps_clip_high"].sources == {"actor": "derived"}
     assert found["kl_coef"].sources == {"critic": "forced"}

@@ -32,7 +32,9 @@ def args(tmp_path: Path) -> Namespace:
     return args
 
 
-@pytest.mark.parametrize(("role", "scope"), [(None, ""), ("actor", ""), ("critic", "critic"), ("explorer", "explorer")])
+@pytest.mark.parametrize(
+    ("role", "scope"), [(None, ""), ("actor", ""), ("critic", "critic"), ("explorer", "explorer")]
+)
 def test_the_actor_is_the_unprefixed_role(role, scope):
     assert scope_of(role) == scope
 
@@ -45,7 +47,11 @@ def test_the_actors_overrides_are_applied_to_the_unprefixed_keys(args):
 
 def test_every_name_of_the_namespace_is_there_for_both_roles(args):
     config = config_of(args)
-    assert not [name for name in vars(args) if name not in config.values or f"critic/{name}" not in config.values]
+    assert not [
+        name
+        for name in vars(args)
+        if name not in config.values or f"critic/{name}" not in config.values
+    ]
 
 
 def test_an_override_keeps_the_base_the_value_and_where_it_came_from(args):

@@ -45,7 +45,10 @@ def assert_equal(directory: Path, tracker: str, **options: object) -> Verdict:
 
 def assert_acknowledged_once(directory: Path, acknowledged: set[tuple[int, int]]) -> None:
     """Every acknowledged row is in the journals, and no row is there twice."""
-    rows = Counter((int(row.metrics["train/who"]), int(row.step)) for row in journal_rows(RunDirectory(directory)))
+    rows = Counter(
+        (int(row.metrics["train/who"]), int(row.step))
+        for row in journal_rows(RunDirectory(directory))
+    )
     assert not acknowledged - set(rows)
     assert not [row for row, number in rows.items() if number > 1]
     _note(f"{len(acknowledged)} acknowledged, {len(rows)} in journals")

@@ -60,10 +60,14 @@ def main() -> None:
     times = json.loads((place / "times").read_text())
     healthy = 0.0
     for name, of_phase in spans.items():
-        costs = sorted(cost for begun, cost in times if any(start <= begun < end for start, end in of_phase))
+        costs = sorted(
+            cost for begun, cost in times if any(start <= begun < end for start, end in of_phase)
+        )
         p99 = costs[int(len(costs) * 0.99)]
         healthy = healthy or p99
-        figures = f"median {statistics.median(costs):6.1f} us  p99 {p99:7.1f} us  {p99 / healthy:4.2f}x"
+        figures = (
+            f"median {statistics.median(costs):6.1f} us  p99 {p99:7.1f} us  {p99 / healthy:4.2f}x"
+        )
         print(f"{name:20} {len(costs):7,} calls  {figures}")
     nursery.close()
     server.kill()

@@ -81,7 +81,9 @@ class Nursery:
     def acknowledged(self) -> set[tuple[int, int]]:
         """(writer's number, row's number) of every acknowledged row."""
         return {
-            (int(path.name), int(line)) for path in self.acks.iterdir() for line in path.read_bytes().split(b"\n")[:-1]
+            (int(path.name), int(line))
+            for path in self.acks.iterdir()
+            for line in path.read_bytes().split(b"\n")[:-1]
         }
 
     def log(self) -> str:
@@ -128,7 +130,11 @@ def main() -> None:
                 write(**order)
                 code = 0
             except BaseException as error:
-                print(f"writer {order['number']}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                print(
+                    f"writer {order['number']}: {type(error).__name__}: {error}",
+                    file=sys.stderr,
+                    flush=True,
+                )
             os._exit(code)
         print(pid, flush=True)
 

@@ -34,7 +34,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     nursery.start(0, args, primary=True)
     while len(nursery.acknowledged()) < 10:
         time.sleep(0.01)
-    nursery.start(1, {**args, "tracking_run_dir": str(nursery.place / "tracking" / "job")}, role="critic")
+    nursery.start(
+        1, {**args, "tracking_run_dir": str(nursery.place / "tracking" / "job")}, role="critic"
+    )
     while len(nursery.acknowledged()) < 500:
         time.sleep(0.01)
     nursery.close()
@@ -66,7 +68,11 @@ def test_a_killed_run_from_show_to_verify(killed):
     assert (code, f"tensorboard: {num_rows:,} rows" in text, "equal" in text) == (0, True, True)
     code, text = call("show", killed, "--json")
     (delivery,) = json.loads(text)["deliveries"]
-    assert (delivery["state"], delivery["num_confirmed"], delivery["num_left"]) == ("closed", num_rows, 0)
+    assert (delivery["state"], delivery["num_confirmed"], delivery["num_left"]) == (
+        "closed",
+        num_rows,
+        0,
+    )
 
 
 def test_everything_can_go_to_another_tracker_later_and_twice_is_once(killed):
@@ -83,7 +89,12 @@ def test_what_a_tracker_lost_is_found_and_mended(killed):
     for path in (killed / "tensorboard" / "critic").glob("*.rows"):
         path.unlink()
     code, text = call("verify", killed)
-    assert (code, "NOT EQUAL" in text, "missing: row critic-" in text, "more" in text) == (1, True, True, True)
+    assert (code, "NOT EQUAL" in text, "missing: row critic-" in text, "more" in text) == (
+        1,
+        True,
+        True,
+        True,
+    )
     assert call("sync", killed)[0] == 0
     assert call("verify", killed)[0] == 1  # a cursor says that it was confirmed
     assert call("sync", killed, "--repair")[0] == 0
@@ -102,7 +113,9 @@ def test_what_a_tracker_lost_is_found_and_mended(killed):
     ],
 )
 def test_a_mistake_ends_with_1_and_one_line(killed, tmp_path, words, told):
-    code, text = call(*(killed if word == "KILLED" else word for word in words), "--tracking-dir", tmp_path)
+    code, text = call(
+        *(killed if word == "KILLED" else word for word in words), "--tracking-dir", tmp_path
+    )
     assert (code, told in text, "Traceback" in text) == (1, True, False)
 
 
@@ -151,7 +164,11 @@ def test_hostile_files_cost_bounded_memory(tmp_path, command):
         resource.setrlimit(resource.RLIMIT_AS, (640 * 2**20, 640 * 2**20))
 
     done = subprocess.run(
-        [*COMMAND, command, str(run.path)], capture_output=True, text=True, timeout=120, preexec_fn=limit
+        [*COMMAND, command, str(run.path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=limit,
     )
     assert "Traceback" not in done.stderr
     assert "MemoryError" not in done.stderr

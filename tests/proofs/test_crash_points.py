@@ -34,7 +34,9 @@ def run(tmp_path: Path) -> RunDirectory:
     return directory
 
 
-def write_journal(run: RunDirectory, name: str, num_rows: int, delivers: tuple[str, ...] = ()) -> Path:
+def write_journal(
+    run: RunDirectory, name: str, num_rows: int, delivers: tuple[str, ...] = ()
+) -> Path:
     opening = Opening(
         run_id="abc",
         journal=name,
@@ -48,13 +50,20 @@ def write_journal(run: RunDirectory, name: str, num_rows: int, delivers: tuple[s
     )
     journal = Journal(run.journals, name)
     journal.append(encode("open", opening.to_body()))
-    journal.append(encode("config", {"time_s": 1.0, "scope": name, "rank": 1, "values": {"lr": 0.5}}))
+    journal.append(
+        encode("config", {"time_s": 1.0, "scope": name, "rank": 1, "values": {"lr": 0.5}})
+    )
     for step in range(num_rows):
         metrics = {f"train/metric_{i}": random.random() for i in range(3)}
         journal.append(
-            encode("row", {"time_s": 1.0 + step, "step_key": "train/step", "step": step, "metrics": metrics})
+            encode(
+                "row",
+                {"time_s": 1.0 + step, "step_key": "train/step", "step": step, "metrics": metrics},
+            )
         )
-    journal.append(encode("config", {"time_s": 9.0, "scope": name, "rank": 2, "values": {"late": name}}))
+    journal.append(
+        encode("config", {"time_s": 9.0, "scope": name, "rank": 2, "values": {"late": name}})
+    )
     journal.close()
     return journal.path
 
@@ -67,7 +76,9 @@ def deliver_until(run: RunDirectory, die_at: int, label: str) -> int:
         try:
             file_tracker.DIE_AT = die_at
             file_tracker.watch(run.path)
-            delivery = Delivery("file", run, run_facts(run.read(), run, {}), Writer(label=label), start=1)
+            delivery = Delivery(
+                "file", run, run_facts(run.read(), run, {}), Writer(label=label), start=1
+            )
             delivery.stop(0, 20.0)
             delivery._run()
             code = 0 if delivery.result().is_complete else 2
@@ -94,7 +105,13 @@ def test_a_delivery_may_die_between_any_two_steps(run, monkeypatch, has_queue):
         second = deliver_until(run, chance.randrange(die_at + 1), f"second-{die_at}")
         assert deliver_until(run, -1, f"third-{die_at}") == 0
         found = verify(run, "file", facts)
-        assert (found.num_rows, found.missing, found.doubled, found.unknown, found.config) == (18, (), (), (), ())
+        assert (found.num_rows, found.missing, found.doubled, found.unknown, found.config) == (
+            18,
+            (),
+            (),
+            (),
+            (),
+        )
         outcomes[second] += 1
         for leftover in (*run.delivery.iterdir(), *(run.path.parent / "tracker").iterdir()):
             leftover.unlink()
@@ -112,7 +129,9 @@ def test_a_journal_may_be_cut_at_any_byte(run):
     for cut in range(len(whole) - 4096, len(whole) + 1):
         os.truncate(path, 0)
         path.write_bytes(whole[:cut])
-        num_complete = whole[:cut].count(b'\n{"kind":"row"') if whole[cut - 1 : cut] == b"\n" else None
+        num_complete = (
+            whole[:cut].count(b'\n{"kind":"row"') if whole[cut - 1 : cut] == b"\n" else None
+        )
         complete = whole[: whole.rfind(b"\n", 0, cut) + 1]
         expected = complete.count(b'{"kind":"row",')
         assert num_complete in (None, expected)

@@ -65,7 +65,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
     """A disk of one MiB, where this user may mount one."""
     directory = tmp_path / "disk"
     directory.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(directory)], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(directory)], capture_output=True
+    )
     yield directory if mounted.returncode == 0 else None
     if mounted.returncode == 0:
         subprocess.run(["umount", "-l", str(directory)], check=True)
@@ -73,9 +75,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
 
 def run_job(where: Path, event: str) -> tuple[dict[str, list[int]], list[str]]:
     """The steps that the tracker holds by role, and the loud lines."""
-    done = subprocess.run([sys.executable, "-c", JOB, str(where), event], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, str(where), event], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), [line for line in done.stderr.splitlines() if "cannot write" in line]
+    return json.loads(done.stdout), [
+        line for line in done.stderr.splitlines() if "cannot write" in line
+    ]
 
 
 def assert_every_row_once(held: dict[str, list[int]]) -> None:
@@ -123,6 +129,8 @@ def test_a_disk_that_is_full_at_the_start_is_an_error_there(place):
         except OSError as error:
             print("OSError")
         """
-    done = subprocess.run([sys.executable, "-c", code, str(place)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(place)], capture_output=True, text=True, timeout=60
+    )
     assert done.stdout == "OSError\n", done.stderr
     assert list(place.iterdir())

@@ -47,7 +47,9 @@ def critic_elsewhere(primary: Namespace, tmp_path: Path) -> Namespace:
 
 @pytest.mark.parametrize("semantics", ["replace", "merge"])
 @pytest.mark.parametrize("is_primary_last", [True, False], ids=["primary-last", "primary-first"])
-def test_both_hosts_rows_and_configuration_arrive(tmp_path, primary, wandb_server, semantics, is_primary_last):
+def test_both_hosts_rows_and_configuration_arrive(
+    tmp_path, primary, wandb_server, semantics, is_primary_last
+):
     wandb_server.behave(config=semantics)
     sl.init_tracking(primary)
     critic = critic_elsewhere(primary, tmp_path)
@@ -59,7 +61,9 @@ def test_both_hosts_rows_and_configuration_arrive(tmp_path, primary, wandb_serve
         sl.finish_tracking(args)
     rows = wandb_server.rows("job")
     assert sorted(row["rollout/step"] for row in rows if "rollout/reward" in row) == list(range(20))
-    assert sorted(row["train/step"] for row in rows if "train/critic-loss" in row) == list(range(20))
+    assert sorted(row["train/step"] for row in rows if "train/critic-loss" in row) == list(
+        range(20)
+    )
     config = wandb_server.config("job")
     assert config["lr"] == 1e-6
     assert config["critic/lr"] == (5e-6 if not is_primary_last else config["critic/lr"])
@@ -90,13 +94,18 @@ sl.finish_tracking(args)
 """
 
 
-def test_a_server_that_is_down_leaves_the_rows_on_the_host_that_logged_them(tmp_path, primary, wandb_server):
+def test_a_server_that_is_down_leaves_the_rows_on_the_host_that_logged_them(
+    tmp_path, primary, wandb_server
+):
     sl.init_tracking(primary)
     critic = critic_elsewhere(primary, tmp_path)
     critic.tracking_finish_timeout = 1
     wandb_server.kill()
     done = subprocess.run(
-        [sys.executable, "-c", CRITIC, json.dumps(vars(critic))], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", CRITIC, json.dumps(vars(critic))],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert "slime-logging sync" in done.stderr
     wandb_server.restart()
@@ -104,5 +113,7 @@ def test_a_server_that_is_down_leaves_the_rows_on_the_host_that_logged_them(tmp_
     words = [word for option in options for word in ("-o", option)]
     result = CliRunner().invoke(app, ["sync", str(tmp_path / "host2" / "job"), *words])
     assert result.exit_code == 0, result.output
-    assert [row["train/step"] for row in wandb_server.rows("job") if "train/critic-loss" in row] == [7]
+    assert [
+        row["train/step"] for row in wandb_server.rows("job") if "train/critic-loss" in row
+    ] == [7]
     sl.finish_tracking(primary)

@@ -70,7 +70,13 @@ class Job:
         assert_equal(self.directory, "wandb", **self.server.options)
 
     def sync(self) -> None:
-        sync(self.directory, "-o", f"wandb_key={self.server.key}", "-o", f"wandb_host={self.server.url}")
+        sync(
+            self.directory,
+            "-o",
+            f"wandb_key={self.server.key}",
+            "-o",
+            f"wandb_host={self.server.url}",
+        )
 
 
 def state(job: Job) -> str:
@@ -111,7 +117,12 @@ def test_misbehaving_in_the_middle(nursery, wandb_server):  # noqa: F811
     wandb_server.kill()
     job.log_on()
     wandb_server.start()
-    for fault in ({"status": 429}, {"status": 500}, {"action": "delay", "seconds": 1.0}, {"action": "cut"}):
+    for fault in (
+        {"status": 429},
+        {"status": 500},
+        {"action": "delay", "seconds": 1.0},
+        {"action": "cut"},
+    ):
         wandb_server.fail("*", **fault)
         job.log_on()
         wandb_server.heal()

@@ -38,7 +38,10 @@ def log(step):
 def run_job(tmp_path: Path, code: str) -> str:
     """Run a job as a program and return what it printed; one that hangs fails."""
     done = subprocess.run(
-        [sys.executable, "-c", HEAD + textwrap.dedent(code), str(tmp_path)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", HEAD + textwrap.dedent(code), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -46,7 +49,12 @@ def run_job(tmp_path: Path, code: str) -> str:
 
 def job_args(tmp_path: Path, **changes: object) -> Namespace:
     memory.forget()
-    given = {"use_memory": True, "tracking_dir": str(tmp_path), "wandb_run_id": "job", "tracking_system_metrics": "off"}
+    given = {
+        "use_memory": True,
+        "tracking_dir": str(tmp_path),
+        "wandb_run_id": "job",
+        "tracking_system_metrics": "off",
+    }
     return Namespace(**{**given, **changes})
 
 
@@ -141,7 +149,9 @@ def test_eight_threads_log_at_once(tmp_path):
         """,
     )
     rows = list(journal_rows(RunDirectory(tmp_path / "job")))
-    assert sorted(row.step for row in rows) == [1000 * number + step for number in range(8) for step in range(500)]
+    assert sorted(row.step for row in rows) == [
+        1000 * number + step for number in range(8) for step in range(500)
+    ]
 
 
 def test_a_job_that_forgets_to_finish_is_delivered_at_its_exit(tmp_path):
@@ -154,7 +164,11 @@ def test_a_job_that_forgets_to_finish_is_delivered_at_its_exit(tmp_path):
         """,
     )
     status = run_status(RunDirectory(tmp_path / "job"))
-    assert (status.journals[0].exit_code, status.deliveries[0].state, status.deliveries[0].num_left) == (0, "closed", 0)
+    assert (
+        status.journals[0].exit_code,
+        status.deliveries[0].state,
+        status.deliveries[0].num_left,
+    ) == (0, "closed", 0)
 
 
 def test_a_clock_that_steps_back_changes_nothing_but_the_times(tmp_path, monkeypatch):
@@ -174,11 +188,21 @@ def test_a_clock_that_steps_back_changes_nothing_but_the_times(tmp_path, monkeyp
 
 
 def test_a_row_of_ten_megabytes_and_a_hundred_thousand_names(tmp_path):
-    args = job_args(tmp_path, use_memory=False, use_wandb=True, use_tensorboard=True, wandb_mode="offline")
+    args = job_args(
+        tmp_path, use_memory=False, use_wandb=True, use_tensorboard=True, wandb_mode="offline"
+    )
     sl.init_tracking(args)
-    sl.log(args, {"train/step": 0, **{f"train/part_{i}": "x" * 1_000_000 for i in range(10)}}, "train/step")
+    sl.log(
+        args,
+        {"train/step": 0, **{f"train/part_{i}": "x" * 1_000_000 for i in range(10)}},
+        "train/step",
+    )
     for step in range(100):
-        sl.log(args, {"train/step": step, **{f"train/m{1000 * step + i}": float(i) for i in range(1000)}}, "train/step")
+        sl.log(
+            args,
+            {"train/step": step, **{f"train/m{1000 * step + i}": float(i) for i in range(1000)}},
+            "train/step",
+        )
     sl.finish_tracking(args)
     for tracker in ("wandb", "tensorboard"):
         assert assert_equal(tmp_path / "job", tracker).num_rows == 101
@@ -231,7 +255,9 @@ def test_a_tracker_that_never_comes_back_does_not_keep_the_job(tmp_path, hanging
         RunDirectory(tmp_path / "job").locks.claim_delivery()
     hanging.where = ""
     hanging.is_let_go.set()
-    for thread in [thread for thread in threading.enumerate() if thread.name == "slime-logging-memory"]:
+    for thread in [
+        thread for thread in threading.enumerate() if thread.name == "slime-logging-memory"
+    ]:
         thread.join(30)
 
 

@@ -46,7 +46,9 @@ def wait_for(directory: Path) -> None:
         time.sleep(0.01)
 
 
-def assert_all_there(nursery: Nursery, server: WandbServer, directory: Path, num_writers: int, num_rows: int) -> None:
+def assert_all_there(
+    nursery: Nursery, server: WandbServer, directory: Path, num_writers: int, num_rows: int
+) -> None:
     found = assert_equal(directory, "wandb", **server.options)
     assert found.num_rows == num_writers * num_rows
     assert_acknowledged_once(directory, nursery.acknowledged())
@@ -57,7 +59,9 @@ def assert_all_there(nursery: Nursery, server: WandbServer, directory: Path, num
 
 
 @pytest.mark.parametrize(
-    ("semantics", "is_primary_last"), [("replace", True), ("merge", False)], ids=["replace-last", "merge-first"]
+    ("semantics", "is_primary_last"),
+    [("replace", True), ("merge", False)],
+    ids=["replace-last", "merge-first"],
 )
 def test_eight_join_in_the_same_second(nursery, wandb_server, semantics, is_primary_last):  # noqa: F811
     """Before the primary has its run on the server, too: all start at once, with nothing but the run's id."""
@@ -92,14 +96,27 @@ def test_rows_that_the_server_lost_are_found_and_mended(nursery, wandb_server): 
     nursery.start(0, args, primary=True, pause_s=0.02)
     while len(wandb_server.rows("job")) < 20:
         time.sleep(0.1)
-    nursery.start(1, {**args, "tracking_run_dir": str(directory)}, role="critic", wants_client=True, num_rows=10)
+    nursery.start(
+        1,
+        {**args, "tracking_run_dir": str(directory)},
+        role="critic",
+        wants_client=True,
+        num_rows=10,
+    )
     nursery.finish(1)
     nursery.finish_all()
     before = verdict(directory, "wandb", **wandb_server.options)
     assert len(before.missing) == 11
     assert not before.is_equal
     wandb_server.behave(lose_early=0)
-    sync(directory, "--repair", "-o", f"wandb_key={wandb_server.key}", "-o", f"wandb_host={wandb_server.url}")
+    sync(
+        directory,
+        "--repair",
+        "-o",
+        f"wandb_key={wandb_server.key}",
+        "-o",
+        f"wandb_host={wandb_server.url}",
+    )
     assert_equal(directory, "wandb", **wandb_server.options)
     assert RunDirectory(directory).read().is_shared
 
@@ -112,7 +129,9 @@ def test_clients_that_outlive_their_primary_deliver_on_beside_the_next(nursery, 
     nursery.start(0, args, primary=True)
     wait_for(directory)
     for number, role in ((1, "critic"), (2, "actor")):
-        nursery.start(number, {**args, "tracking_run_dir": str(directory)}, role=role, wants_client=True)
+        nursery.start(
+            number, {**args, "tracking_run_dir": str(directory)}, role=role, wants_client=True
+        )
     while len(wandb_server.rows("job")) < 100:
         time.sleep(0.1)
     nursery.kill(0)

@@ -24,7 +24,11 @@ def nursery(tmp_path: Path) -> Iterator[Nursery]:
 
 
 def job_args(nursery: Nursery, **changes: Any) -> dict[str, Any]:
-    given = {"tracking_dir": str(nursery.place / "tracking"), "tracking_system_metrics": "off", "use_tensorboard": True}
+    given = {
+        "tracking_dir": str(nursery.place / "tracking"),
+        "tracking_system_metrics": "off",
+        "use_tensorboard": True,
+    }
     return {**given, **changes}
 
 
@@ -44,7 +48,10 @@ def test_two_jobs_in_one_directory_are_two_runs(nursery):
     for number in (0, 1):
         nursery.finish(number)
     first, second = runs(nursery)
-    writers = [{row.metrics["train/who"] for row in journal_rows(RunDirectory(run))} for run in (first, second)]
+    writers = [
+        {row.metrics["train/who"] for row in journal_rows(RunDirectory(run))}
+        for run in (first, second)
+    ]
     assert sorted(map(sorted, writers)) == [[0], [1]]
     for run in (first, second):
         assert assert_equal(run, "tensorboard").num_rows == 200

@@ -10,7 +10,9 @@ from slime_logging.record.fold import ConfigFold
 
 
 def entry(values, *, scope="", rank=0, start=1, time_s=1.0, journal="j") -> ConfigEntry:
-    return ConfigEntry(journal=journal, start=start, rank=rank, time_s=time_s, scope=scope, values=values)
+    return ConfigEntry(
+        journal=journal, start=start, rank=rank, time_s=time_s, scope=scope, values=values
+    )
 
 
 def folded(*entries: ConfigEntry) -> dict:
@@ -25,7 +27,10 @@ def test_a_role_is_prefixed_and_the_actor_is_not():
 
 
 def test_what_a_role_says_of_itself_beats_what_the_primary_expected():
-    expected, own = entry({"lr": 1}, scope="critic", time_s=9.0), entry({"lr": 2}, scope="critic", rank=1)
+    expected, own = (
+        entry({"lr": 1}, scope="critic", time_s=9.0),
+        entry({"lr": 2}, scope="critic", rank=1),
+    )
     assert folded(expected, own) == folded(own, expected) == {"critic/lr": 2}
 
 
@@ -36,13 +41,19 @@ def test_what_is_said_later_beats_both():
 
 def test_a_value_changed_on_resume_stands_and_the_change_is_recorded():
     values = folded(
-        entry({"lr": 1}, rank=2), entry({"lr": 3}, start=2), entry({"same": 0}), entry({"same": 0}, start=2)
+        entry({"lr": 1}, rank=2),
+        entry({"lr": 3}, start=2),
+        entry({"same": 0}),
+        entry({"same": 0}, start=2),
     )
     assert values == {"lr": 3, "same": 0, "resume/2/lr": {"before": 1, "now": 3}}
 
 
 def test_facts_of_processes_are_not_reported_as_changed_on_resume():
-    values = folded(entry({"process/pid": 1}, scope="critic"), entry({"process/pid": 2}, scope="critic", start=2))
+    values = folded(
+        entry({"process/pid": 1}, scope="critic"),
+        entry({"process/pid": 2}, scope="critic", start=2),
+    )
     assert values == {"critic/process/pid": 2}
 
 

@@ -52,7 +52,9 @@ def test_an_acknowledged_line_survives_sigkill(tmp_path):
         "j = Journal(Path(sys.argv[1]), 'j'); n = 0\n"
         "while True:\n    j.append(encode('row', {'value': n})); n += 1; print(n, flush=True)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
     acknowledged = [int(process.stdout.readline()) for _ in range(500)][-1]
     process.send_signal(signal.SIGKILL)
     acknowledged = max([acknowledged, *map(int, process.stdout.read().split()[:-1] or [0])])
@@ -153,7 +155,9 @@ def test_threads_share_a_journal_without_mixing_lines(tmp_path):
     journal.close()
     records = read_all(journal.path)
     assert [r["seq"] for r in records] == list(range(1600))
-    assert all([r["value"] for r in records if r["thread"] == n] == list(range(200)) for n in range(8))
+    assert all(
+        [r["value"] for r in records if r["thread"] == n] == list(range(200)) for n in range(8)
+    )
 
 
 def test_a_full_disk_breaks_the_journal_and_keeps_what_was_acknowledged(tmp_path):
@@ -209,7 +213,9 @@ def test_a_deleted_file_is_noticed(tmp_path):
     journal.close()
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda p: p.symlink_to("/etc/passwd")], ids=["fifo", "link"])
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda p: p.symlink_to("/etc/passwd")], ids=["fifo", "link"]
+)
 def test_only_regular_files_are_read(tmp_path, make):
     make(tmp_path / "j.jsonl")
     with pytest.raises(OSError):

@@ -65,7 +65,11 @@ def test_media_in_a_row_is_recorded_and_an_unknown_object_is_warned_about_once(t
     args = job(tmp_path)
     sl.init_tracking(args)
     for step in range(2):
-        metrics = {"rollout/step": step, "rollout/image": Image.new("L", (1, 1)), "rollout/odd": object()}
+        metrics = {
+            "rollout/step": step,
+            "rollout/image": Image.new("L", (1, 1)),
+            "rollout/odd": object(),
+        }
         sl.log(args, metrics, "rollout/step")
     sl.finish_tracking(args)
     assert [row.metrics["rollout/image"]["media"] for row in held(args).rows] == ["image", "image"]

@@ -24,6 +24,15 @@ def test_rows_end_at_the_offset_asked_for(tmp_path):
 
 def test_a_file_that_is_no_journal_gives_nothing(tmp_path):
     path = tmp_path / "j.jsonl"
-    for text in ("", "hello\n", ROW % (0, 0), OPEN.replace('"schema":1', '"schema":9') + ROW % (1, 1)):
+    for text in (
+        "",
+        "hello\n",
+        ROW % (0, 0),
+        OPEN.replace('"schema":1', '"schema":9') + ROW % (1, 1),
+    ):
         path.write_text(text)
-        assert (list(read_records(path)), list(read_rows(path)), read_opening(path)) == ([], [], None)
+        assert (list(read_records(path)), list(read_rows(path)), read_opening(path)) == (
+            [],
+            [],
+            None,
+        )

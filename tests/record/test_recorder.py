@@ -22,7 +22,14 @@ def recorded(tmp_path, rows):
     directory = RunDirectory(tmp_path / "run")
     directory.create()
     opening = Opening(
-        run_id="run", journal=journal_name(None), role=None, is_primary=True, host="h", pid=1, start=1, time_s=0.0
+        run_id="run",
+        journal=journal_name(None),
+        role=None,
+        is_primary=True,
+        host="h",
+        pid=1,
+        start=1,
+        time_s=0.0,
     )
     recorder = Recorder(directory, opening, Redactor.of(None, {}), lambda row: None)
     for row in rows:

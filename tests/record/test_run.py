@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from slime_logging.errors import RunConflictError, RunNotFoundError, SettingsError
-from slime_logging.record.run import RunDirectory, RunFile, check_run_id, find_run, mint_run_id, newest_run, write_whole
+from slime_logging.record.run import (
+    RunDirectory,
+    RunFile,
+    check_run_id,
+    find_run,
+    mint_run_id,
+    newest_run,
+    write_whole,
+)
 
 
 def run_file(run_id: str = "abc", **changes: object) -> RunFile:
@@ -44,12 +52,20 @@ def test_what_was_written_is_read_back(tmp_path):
 def test_a_second_start_keeps_what_the_run_was_and_counts(tmp_path):
     directory = made(tmp_path)
     again = directory.start(run_file(name="other", created_s=9.0, roles=("actor", "critic")))
-    assert (again.num_starts, again.name, again.created_s, again.roles) == (2, "n", 1.0, ("actor", "critic"))
+    assert (again.num_starts, again.name, again.created_s, again.roles) == (
+        2,
+        "n",
+        1.0,
+        ("actor", "critic"),
+    )
     assert directory.read() == again
 
 
 def test_run_ids_are_minted_as_wandbs_own():
-    assert all(len(i) == 8 and i.isalnum() and i.islower() | i.isdigit() for i in (mint_run_id() for _ in range(50)))
+    assert all(
+        len(i) == 8 and i.isalnum() and i.islower() | i.isdigit()
+        for i in (mint_run_id() for _ in range(50))
+    )
 
 
 @pytest.mark.parametrize("bad", ["", "..", "a/b", "../x", "-x", "x" * 129, "a\n", "a b", ".hidden"])
@@ -73,7 +89,9 @@ def test_the_lock_of_a_killed_primary_is_free(tmp_path):
         "import sys, time; from pathlib import Path; from slime_logging.record.run import RunDirectory\n"
         "RunDirectory(Path(sys.argv[1])).locks.lock(); print('locked', flush=True); time.sleep(60)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(directory.path)], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(directory.path)], stdout=subprocess.PIPE
+    )
     process.stdout.readline()
     assert directory.locks.has_living_primary
     process.kill()
@@ -94,7 +112,16 @@ def test_a_sync_and_a_running_delivery_exclude_each_other(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"not json", b"[]", b"{}", b'{"run_id": "../x"}', b"\xff", b"null", b'{"run_id": 3, "trackers": 1}'],
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"{}",
+        b'{"run_id": "../x"}',
+        b"\xff",
+        b"null",
+        b'{"run_id": 3, "trackers": 1}',
+    ],
 )
 def test_a_file_that_is_no_run_is_told_as_such(tmp_path, content):
     (tmp_path / "run.json").write_bytes(content)

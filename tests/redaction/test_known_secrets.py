@@ -28,7 +28,8 @@ def test_a_secret_around_another_is_hidden_whole_whichever_was_learned_first(
         if is_used_between:
             secrets.replace("anything", mark)
     assert (
-        secrets.replace("a pre-Zq7-4711-inner-post b Zq7-4711-inner c", mark) == "a <hidden: outer> b <hidden: inner> c"
+        secrets.replace("a pre-Zq7-4711-inner-post b Zq7-4711-inner c", mark)
+        == "a <hidden: outer> b <hidden: inner> c"
     )
 
 
@@ -46,7 +47,9 @@ def test_every_one_of_many_secrets_is_found_however_they_were_learned() -> None:
 def test_lines_of_a_key_of_several_lines_are_secrets_too() -> None:
     """A private key that was printed line by line."""
     secrets = known(pem="-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END KEY-----")
-    assert secrets.replace("line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", mark) == "line 2: <hidden: pem>"
+    assert (
+        secrets.replace("line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", mark) == "line 2: <hidden: pem>"
+    )
 
 
 def test_marks_are_left_alone() -> None:
@@ -55,7 +58,18 @@ def test_marks_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["abcde", "EMPTY", "None", "changeme", "123456789", "aaaaaaaaaa", "ababab", "~/.netrc", "/home/me/key.json"]
+    "text",
+    [
+        "abcde",
+        "EMPTY",
+        "None",
+        "changeme",
+        "123456789",
+        "aaaaaaaaaa",
+        "ababab",
+        "~/.netrc",
+        "/home/me/key.json",
+    ],
 )
 def test_what_is_short_common_or_a_path_is_not_learned(text: str) -> None:
     """It would be found in places that have nothing to do with the secret."""

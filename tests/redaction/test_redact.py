@@ -85,7 +85,11 @@ def test_every_argument_of_a_real_job_stays_readable() -> None:
 
 def test_every_option_of_megatron_and_slime_stays_readable_with_a_text_value() -> None:
     """Whatever its type, no option but `wandb_key` is hidden for what it is called."""
-    table = resources.files("slime_logging.roles.megatron").joinpath("data/options.json").read_text("utf-8")
+    table = (
+        resources.files("slime_logging.roles.megatron")
+        .joinpath("data/options.json")
+        .read_text("utf-8")
+    )
     values = {name: f"value-{number}" for number, name in enumerate(json.loads(table)["options"])}
     redactor = Redactor()
     changed = {name for name, value in redactor.config(values).items() if values[name] != value}
@@ -96,7 +100,11 @@ def test_every_option_of_megatron_and_slime_stays_readable_with_a_text_value() -
 def test_harmless_names_and_values_stay_readable(name: str) -> None:
     """In data, with the role's prefix, and in running text."""
     redactor = Redactor.of({"wandb_key": SECRET}, {"HF_TOKEN": "hf_" + "aB3" * 11})
-    values = {name: HARMLESS[name], f"critic/{name}": [HARMLESS[name]], "text": f"{name}={HARMLESS[name]!r}, lr: 1"}
+    values = {
+        name: HARMLESS[name],
+        f"critic/{name}": [HARMLESS[name]],
+        "text": f"{name}={HARMLESS[name]!r}, lr: 1",
+    }
     assert redactor.config(values) == values
 
 
@@ -147,13 +155,21 @@ def test_a_secret_is_hidden_in_every_place(place: str) -> None:
 def test_the_mark_names_what_is_hidden_without_length_or_hash() -> None:
     """Two secrets of different length under one name look the same."""
     redactor = Redactor()
-    assert redactor.config({"critic/wandb_key": "x" * 40}) == {"critic/wandb_key": "<hidden: wandb_key>"}
+    assert redactor.config({"critic/wandb_key": "x" * 40}) == {
+        "critic/wandb_key": "<hidden: wandb_key>"
+    }
     assert redactor.config({"critic/wandb_key": "y"}) == {"critic/wandb_key": "<hidden: wandb_key>"}
 
 
 def test_numbers_under_a_secret_name_are_hidden_but_none_and_bools_are_not() -> None:
     """A bool tells that there is a password, not which."""
-    values = {"password": 123456, "use_token": True, "wandb_key": None, "api_keys": [], "secret": ""}
+    values = {
+        "password": 123456,
+        "use_token": True,
+        "wandb_key": None,
+        "api_keys": [],
+        "secret": "",
+    }
     assert Redactor().config(values) == {**values, "password": "<hidden: password>"}
 
 
@@ -214,7 +230,9 @@ def test_learn_hides_a_value_from_then_on() -> None:
     assert redactor.key(f"a/{SECRET}") == "a/<hidden: late_key>"
 
 
-@pytest.mark.parametrize("value", ["", "none", "true", "0", "EMPTY", "abc12", "123456", "aaaaaaaa", "/run/secrets/key"])
+@pytest.mark.parametrize(
+    "value", ["", "none", "true", "0", "EMPTY", "abc12", "123456", "aaaaaaaa", "/run/secrets/key"]
+)
 def test_short_and_common_values_of_secrets_are_hidden_by_name_only(value: str) -> None:
     """Else every word that holds them would be torn up."""
     redactor = Redactor.of({"wandb_key": value}, {})
@@ -237,7 +255,13 @@ def test_a_secret_that_shortening_cut_in_half_is_hidden() -> None:
 def test_hide_adds_names_globs_and_patterns() -> None:
     """The user's own names, hidden even where the value is a bool."""
     redactor = Redactor(hide=["my-flag", "acme_*", "re:^x\\d+$", "text:ACME-[0-9]+"])
-    values = {"my_flag": True, "critic/acme_id": 5, "x12": "v", "x12b": "v", "note": "see ACME-123 and my_flag=abc"}
+    values = {
+        "my_flag": True,
+        "critic/acme_id": 5,
+        "x12": "v",
+        "x12b": "v",
+        "note": "see ACME-123 and my_flag=abc",
+    }
     assert redactor.config(values) == {
         "my_flag": "<hidden: my_flag>",
         "critic/acme_id": "<hidden: acme_id>",
@@ -271,9 +295,13 @@ def test_hide_refuses_what_is_no_regular_expression() -> None:
 
 def test_logins_stored_on_disk_are_known(tmp_path: Path) -> None:
     """netrc, W&B's settings and Hugging Face's token, below the environment's HOME."""
-    (tmp_path / ".netrc").write_text("machine api.wandb.ai\n  login user\n  password Zq7-netrc-canary\n")
+    (tmp_path / ".netrc").write_text(
+        "machine api.wandb.ai\n  login user\n  password Zq7-netrc-canary\n"
+    )
     (tmp_path / ".config/wandb").mkdir(parents=True)
-    (tmp_path / ".config/wandb/settings").write_text("[default]\napi_key = Zq7-settings-canary\nentity = me\n")
+    (tmp_path / ".config/wandb/settings").write_text(
+        "[default]\napi_key = Zq7-settings-canary\nentity = me\n"
+    )
     (tmp_path / ".cache/huggingface").mkdir(parents=True)
     (tmp_path / ".cache/huggingface/token").write_text("Zq7-hub-canary\n")
     redactor = Redactor.of(None, {"HOME": str(tmp_path)})

@@ -31,10 +31,18 @@ HARMLESS_NAMES = (
 
 harmless_names = st.sampled_from(HARMLESS_NAMES)
 plain_text = st.text("abcdefghij /._-", max_size=12)
-scalars = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, width=32) | plain_text
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, width=32)
+    | plain_text
+)
 canaries = st.text("ABCDEFGHkmnpq23456789", min_size=16, max_size=40).map(lambda text: "Zq7" + text)
 awkward_canaries = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]), min_size=10, max_size=30
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]),
+    min_size=10,
+    max_size=30,
 ).map(lambda text: "Zq7w" + text + "x9")
 
 
@@ -42,7 +50,9 @@ def nested(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Mappings and lists of harmless names around the leaves."""
     return st.recursive(
         leaves,
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(harmless_names, inner, max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(harmless_names, inner, max_size=4)
+        ),
         max_leaves=12,
     )
 
@@ -85,19 +95,29 @@ WAYS = {
     "list under the name": lambda name, secret: {name: [secret, secret]},
     "mapping under the name": lambda name, secret: {name: {"inner": secret}},
     "json text": lambda name, secret: {"env": json.dumps({"a": 1, name: secret, "b": [2]})},
-    "indented json text": lambda name, secret: {"env": json.dumps({name: secret, "b": [2]}, indent=2)},
+    "indented json text": lambda name, secret: {
+        "env": json.dumps({name: secret, "b": [2]}, indent=2)
+    },
     "json text of a list": lambda name, secret: {"env": json.dumps({name: [secret, "x"], "b": 1})},
-    "json text in json text": lambda name, secret: {"env": json.dumps({"a": json.dumps({name: secret, "z": 1})})},
+    "json text in json text": lambda name, secret: {
+        "env": json.dumps({"a": json.dumps({name: secret, "z": 1})})
+    },
     "json text in json text in json text": lambda name, secret: {
         "e": json.dumps([json.dumps([json.dumps({name: secret})])])
     },
     "python repr": lambda name, secret: {"env": repr({"a": 1, name: secret, "b": None})},
     "yaml text": lambda name, secret: {"env": yaml_of({"a": 1, name: secret, "z": [1]})},
-    "yaml list text": lambda name, secret: {"env": yaml_of({"a": 1, name: [secret, secret], "z": [1]})},
-    "nested yaml text": lambda name, secret: {"env": yaml_of({"a": [{"b": 1, name: secret}], "z": 1})},
+    "yaml list text": lambda name, secret: {
+        "env": yaml_of({"a": 1, name: [secret, secret], "z": [1]})
+    },
+    "nested yaml text": lambda name, secret: {
+        "env": yaml_of({"a": [{"b": 1, name: secret}], "z": 1})
+    },
     "yaml comment": lambda name, secret: {"env": f"lr: 1\n# {name}: {json.dumps(secret)}\nb: 2"},
     "name-value pair": lambda name, secret: {"env": [{"name": name, "value": secret}]},
-    "name-value pair text": lambda name, secret: {"env": json.dumps([{"name": name, "value": secret}])},
+    "name-value pair text": lambda name, secret: {
+        "env": json.dumps([{"name": name, "value": secret}])
+    },
     "tuple": lambda name, secret: {"items": [[name.rpartition("/")[2], secret]]},
 }
 PLAIN_WAYS = {
@@ -133,7 +153,9 @@ def test_no_secret_under_a_secret_name_is_left_however_it_is_written(
 @pytest.mark.parametrize("way", PLAIN_WAYS)
 @settings(max_examples=40, deadline=None)
 @given(secret=canaries, name=st.sampled_from(SECRET_NAMES), around=nested(scalars))
-def test_no_secret_is_left_in_lines_commands_and_addresses(way: str, secret: str, name: str, around: Any) -> None:
+def test_no_secret_is_left_in_lines_commands_and_addresses(
+    way: str, secret: str, name: str, around: Any
+) -> None:
     """Where the syntax has no quotes, secrets have no characters that would need them."""
     redacted = Redactor().config({"nested": around, "items": PLAIN_WAYS[way](name, secret)})
     assert_gone(secret, redacted)
@@ -162,7 +184,9 @@ def test_a_known_secret_is_left_nowhere_in_no_encoding(secret: str, data: st.Dat
     )
     around = data.draw(nested(scalars | st.just(encode(secret))))
     redactor = Redactor.of({"wandb_key": secret}, {})
-    redacted = redactor.config({"nested": around, f"x/{encode(secret)}": encode(secret), "items": [encode(secret)]})
+    redacted = redactor.config(
+        {"nested": around, f"x/{encode(secret)}": encode(secret), "items": [encode(secret)]}
+    )
     assert_gone(secret, redacted)
 
 

@@ -37,7 +37,10 @@ TOKENS = {
     "google token": "ya29." + MIXED,
     "google secret": "GOCSPX-" + MIXED[:28],
     "azure sas": "https://a.blob.core.windows.net/c?sv=2020&sig=" + MIXED + "%3D",
-    "azure storage": "AccountName=a;AccountKey=" + MIXED + MIXED + "==;EndpointSuffix=core.windows.net",
+    "azure storage": "AccountName=a;AccountKey="
+    + MIXED
+    + MIXED
+    + "==;EndpointSuffix=core.windows.net",
     "databricks": "dapi" + HEX40[:32],
     "nvidia": "nvapi-" + MIXED,
     "groq": "gsk_" + MIXED,
@@ -45,7 +48,9 @@ TOKENS = {
     "pypi": "pypi-AgEIcHlwaS5vcmc" + MIXED,
     "vault": "hvs." + MIXED,
     "pem": "-----BEGIN EC PRIVATE KEY-----\n" + MIXED + "\n-----END EC PRIVATE KEY-----",
-    "openssh": "-----BEGIN OPENSSH PRIVATE KEY-----\n" + MIXED + "\n-----END OPENSSH PRIVATE KEY-----",
+    "openssh": "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+    + MIXED
+    + "\n-----END OPENSSH PRIVATE KEY-----",
     "bearer": "Bearer " + MIXED,
     "basic": "Basic " + "dXNlcjpwYXNzd29yZA==",
     "userinfo": "https://user:" + MIXED + "@host/path",
@@ -61,7 +66,14 @@ def test_every_form_is_found_in_any_text(kind: str, around: str) -> None:
     assert "<hidden: " in redacted
     assert not any(
         core in redacted
-        for core in (MIXED[:16], HEX40[:16], "dXNlcjpwYXNz", "ABCDEFGHIJ234567", "e89b-12d3", "GhIjKlMn")
+        for core in (
+            MIXED[:16],
+            HEX40[:16],
+            "dXNlcjpwYXNz",
+            "ABCDEFGHIJ234567",
+            "e89b-12d3",
+            "GhIjKlMn",
+        )
     )
 
 
@@ -104,7 +116,14 @@ def test_generated_keys_look_random(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["reward", "short1A", "/root/aB3dE5fG7hJ9kL1m", "two words 123456 ABC", "1234567890123456", "a/b/c/D1234567890123"],
+    [
+        "reward",
+        "short1A",
+        "/root/aB3dE5fG7hJ9kL1m",
+        "two words 123456 ABC",
+        "1234567890123456",
+        "a/b/c/D1234567890123",
+    ],
 )
 def test_words_paths_and_numbers_do_not_look_random(text: str) -> None:
     """They are shown under a name that says too little."""
@@ -112,19 +131,32 @@ def test_words_paths_and_numbers_do_not_look_random(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["judge:x7y8z9a1b2@db.example.org:5432/x", "to root:x7y8z9a1b2@localhost", "u:x7y8z9a1b2@10.0.0.1"]
+    "text",
+    [
+        "judge:x7y8z9a1b2@db.example.org:5432/x",
+        "to root:x7y8z9a1b2@localhost",
+        "u:x7y8z9a1b2@10.0.0.1",
+    ],
 )
 def test_a_password_in_an_address_without_scheme_is_found(text: str) -> None:
     """Where it has letters and digits."""
-    assert "<hidden: password>" in Redactor().text(text) and "x7y8z9a1b2" not in Redactor().text(text)
+    assert "<hidden: password>" in Redactor().text(text) and "x7y8z9a1b2" not in Redactor().text(
+        text
+    )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["? db_password\n: x7y8z9 a1b2\n", "- ? 'api_key'\n  : \"x7y8z9 a1b2\"\nnext: 1", "a: 1\n? hf_token\n: x7y8z9"],
+    [
+        "? db_password\n: x7y8z9 a1b2\n",
+        "- ? 'api_key'\n  : \"x7y8z9 a1b2\"\nnext: 1",
+        "a: 1\n? hf_token\n: x7y8z9",
+    ],
 )
 def test_yaml_with_the_key_on_a_line_of_its_own(text: str) -> None:
     """`? key` and `: value`; what is around them stays."""
     redacted = Redactor().text(text)
     assert "x7y8z9" not in redacted and "a1b2" not in redacted
-    assert redacted.replace('"', "").endswith(text.replace('"', "").rpartition("a1b2")[2] if "a1b2" in text else ">")
+    assert redacted.replace('"', "").endswith(
+        text.replace('"', "").rpartition("a1b2")[2] if "a1b2" in text else ">"
+    )

@@ -57,7 +57,9 @@ def test_names_that_are_words_of_prose_are_hidden_in_data(name: str) -> None:
 
 def test_leaf_is_the_last_part_of_a_path() -> None:
     """Slashes, dots and brackets part names."""
-    assert [leaf(name) for name in ("critic/wandb_key", "a.b.api_key", "env[HF_TOKEN]", "x", "")] == [
+    assert [
+        leaf(name) for name in ("critic/wandb_key", "a.b.api_key", "env[HF_TOKEN]", "x", "")
+    ] == [
         "wandb_key",
         "api_key",
         "HF_TOKEN",

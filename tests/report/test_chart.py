@@ -21,7 +21,9 @@ def chart_of(*points: tuple[float, float], **others: list[tuple[float, float]]) 
         courses[role] = Course()
         for step, value in of_role:
             courses[role].add(step, value)
-    return chart("train/loss", "train/step", courses, {role: number for number, role in enumerate(courses)})
+    return chart(
+        "train/loss", "train/step", courses, {role: number for number, role in enumerate(courses)}
+    )
 
 
 def places(path: str) -> list[tuple[float, float]]:
@@ -79,7 +81,8 @@ def test_whatever_the_numbers_everything_is_in_the_box(points: list[tuple[float,
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(3.0, "3"), (12345.0, "12345"), (1e-6, "1e-06"), (0.92746, "0.9275"), (2.0**60, "1.153e+18")]
+    ("value", "text"),
+    [(3.0, "3"), (12345.0, "12345"), (1e-6, "1e-06"), (0.92746, "0.9275"), (2.0**60, "1.153e+18")],
 )
 def test_numbers_are_short(value: float, text: str) -> None:
     assert number_text(value) == text

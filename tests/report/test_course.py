@@ -66,7 +66,9 @@ def test_another_process_begins_a_line() -> None:
 
 
 def test_values_that_are_not_finite_interrupt_the_line() -> None:
-    course = course_of([(0, 1.0), (1, math.nan), (2, 3.0), (3, math.inf), (math.inf, 5.0), (6, 7.0)])
+    course = course_of(
+        [(0, 1.0), (1, math.nan), (2, 3.0), (3, math.inf), (math.inf, 5.0), (6, 7.0)]
+    )
     assert course.lines() == [[(0, 1.0)], [(2, 3.0)], [(6, 7.0)]]
     assert (course.num_points, course.num_gaps) == (3, 3)
 
@@ -78,7 +80,9 @@ def test_lines_survive_being_thinned_out() -> None:
         for step in range(10_000):
             course.add(step, step * (start + 1))
     assert [line[0][0] for line in course.lines()] == [0, 0, 0, 0]
-    assert [line[-1] for line in course.lines()] == [(9_999, 9_999 * (start + 1)) for start in range(4)]
+    assert [line[-1] for line in course.lines()] == [
+        (9_999, 9_999 * (start + 1)) for start in range(4)
+    ]
 
 
 @given(st.lists(st.tuples(FINITE, st.floats()), max_size=2_000))

@@ -17,12 +17,39 @@ from slime_logging.report.gather import MAX_TEXT_CHARS, Report, gather
 from slime_logging.report.page import page
 from tests.secrets.hostile import EVIL, write_run
 
-ATTRIBUTES = {"lang", "charset", "name", "content", "http-equiv", "id", "class", "href", "open", "viewbox", "role"}
+ATTRIBUTES = {
+    "lang",
+    "charset",
+    "name",
+    "content",
+    "http-equiv",
+    "id",
+    "class",
+    "href",
+    "open",
+    "viewbox",
+    "role",
+}
 ATTRIBUTES |= {"aria-label", "x", "y", "x1", "x2", "y1", "y2", "d", "cx", "cy", "r"}
-TAGS = {"html", "head", "meta", "title", "style", "body", "header", "nav", "section", "details", "summary", "footer"}
+TAGS = {
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "body",
+    "header",
+    "nav",
+    "section",
+    "details",
+    "summary",
+    "footer",
+}
 TAGS |= {"h1", "h2", "p", "b", "i", "em", "a", "span", "table", "thead", "tbody", "tr", "th", "td"}
 TAGS |= {"div", "figure", "figcaption", "svg", "line", "text", "path", "circle"}
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 
 
 class Parsed(HTMLParser):
@@ -64,8 +91,18 @@ def run(tmp_path: Path) -> RunDirectory:
     """A finished PPO job: driver, actor and critic, with a value of each kind."""
     roles = tmp_path / "roles.yaml"
     roles.write_text("megatron:\n  - role: critic\n    overrides: {lr: 1e-5}\n")
-    args = Namespace(lr=1e-6, clip_grad=1.0, use_critic=True, megatron_config_path=str(roles), notes="a <b>\n" * 1_000)
-    args.tracking_dir, args.wandb_run_id, args.tracking_system_metrics = str(tmp_path / "tracking"), "job", "off"
+    args = Namespace(
+        lr=1e-6,
+        clip_grad=1.0,
+        use_critic=True,
+        megatron_config_path=str(roles),
+        notes="a <b>\n" * 1_000,
+    )
+    args.tracking_dir, args.wandb_run_id, args.tracking_system_metrics = (
+        str(tmp_path / "tracking"),
+        "job",
+        "off",
+    )
     slime_logging.init_tracking(args)
     for step in range(40):
         slime_logging.log(args, {"rollout/reward": step / 40, "rollout/step": step}, "rollout/step")
@@ -74,7 +111,11 @@ def run(tmp_path: Path) -> RunDirectory:
         slime_logging.init_tracking(role_args, primary=False, role=role)
         for step in range(20):
             loss = math.nan if step == 7 else 1 / (step + 1)
-            metrics = {"train/loss": loss, "train/sample": f"<i>text</i> {step}", "train/by": {"layer": {"0": step}}}
+            metrics = {
+                "train/loss": loss,
+                "train/sample": f"<i>text</i> {step}",
+                "train/by": {"layer": {"0": step}},
+            }
             slime_logging.log(role_args, {**metrics, "train/step": step}, "train/step")
         slime_logging.finish_tracking(role_args)
     slime_logging.finish_tracking(args)
@@ -104,7 +145,9 @@ def test_the_charts_of_a_run(run: RunDirectory) -> None:
         ("train/loss", "train/step"),
     ]
     loss = train.charts[1]
-    assert [(line.role, line.num_points, line.num_gaps, line.path.count("M")) for line in loss.lines] == [
+    assert [
+        (line.role, line.num_points, line.num_gaps, line.path.count("M")) for line in loss.lines
+    ] == [
         ("actor", 19, 1, 2),
         ("critic", 19, 1, 2),
     ]
@@ -128,14 +171,18 @@ def test_nothing_on_a_page_runs_or_loads_anything(tmp_path: Path, run: RunDirect
         found = Parsed(html)
         assert found.tags <= TAGS
         assert {name for name, _ in found.attributes} <= ATTRIBUTES
-        assert all((value or "").startswith("#") for name, value in found.attributes if name == "href")
+        assert all(
+            (value or "").startswith("#") for name, value in found.attributes if name == "href"
+        )
         assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in found.attributes
         assert not CONTROL.search(html)
     assert "<script>alert(1)</script>" in found.text
     assert "{{ 7*7 }}" in found.text
 
 
-def test_more_metrics_than_are_drawn_are_counted(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_metrics_than_are_drawn_are_counted(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gather_module, "MAX_COURSES", 2)
     report = read(run)
     assert report.num_not_drawn == 2
@@ -145,7 +192,9 @@ def test_more_metrics_than_are_drawn_are_counted(run: RunDirectory, monkeypatch:
 def test_a_resumed_run_is_drawn_start_after_start(tmp_path: Path) -> None:
     """The second start went back to step 5: two lines, in the order in which they were logged."""
     for first in (0, 5):
-        args = Namespace(tracking_dir=str(tmp_path), wandb_run_id="job", tracking_system_metrics="off")
+        args = Namespace(
+            tracking_dir=str(tmp_path), wandb_run_id="job", tracking_system_metrics="off"
+        )
         slime_logging.init_tracking(args)
         for step in range(first, first + 10):
             slime_logging.log(args, {"train/loss": first + step, "train/step": step}, "train/step")
@@ -158,7 +207,9 @@ def test_a_resumed_run_is_drawn_start_after_start(tmp_path: Path) -> None:
 
 def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     """No rows, one role: a page all the same."""
-    args = Namespace(tracking_dir=str(tmp_path), wandb_run_id="job", tracking_system_metrics="off", lr=1.0)
+    args = Namespace(
+        tracking_dir=str(tmp_path), wandb_run_id="job", tracking_system_metrics="off", lr=1.0
+    )
     slime_logging.init_tracking(args)
     html = page(read(find_run("job", tmp_path)))
     assert "there is one role" in html

@@ -24,9 +24,9 @@ TABLE = OptionTable.shipped()
 PARSER = parser_of(TABLE)
 BASE = vars(ppo_namespace())
 MANY = settings(max_examples=200, deadline=None, derandomize=True, database=None)
-WORDS = st.text("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789_./:@ äß中", min_size=1, max_size=20).filter(
-    lambda text: text.strip() == text
-)
+WORDS = st.text(
+    "abcdefghijklmnopqrstuvwxyzABCXYZ0123456789_./:@ äß中", min_size=1, max_size=20
+).filter(lambda text: text.strip() == text)
 
 
 def node(text: str) -> Node:
@@ -53,7 +53,9 @@ def argparse_value(option: Option, words: list[str]) -> Any:
         flags = [option.flags[0], *words]
     args: Namespace = PARSER.parse_args(flags)
     value = getattr(args, option.name)
-    return False if value is None and option.kind == "bool" else value  # an absent flag, where unset is the default
+    return (
+        False if value is None and option.kind == "bool" else value
+    )  # an absent flag, where unset is the default
 
 
 def same_value(left: Any, right: Any) -> bool:
@@ -74,8 +76,11 @@ def texts_of(option: Option) -> st.SearchStrategy[str]:
         "bool": st.sampled_from(["true", "false"]),
         "int": st.integers(-(10**9), 10**9).map(str),
         "str": WORDS,
-        "json": st.dictionaries(WORDS, st.none() | st.booleans() | st.integers() | WORDS, max_size=3).map(json.dumps),
-        "pattern": st.integers(1, 9).map(str) | st.sampled_from(["([1]*3+[0])*2", "[0,1,1]", "[1]*4"]),
+        "json": st.dictionaries(
+            WORDS, st.none() | st.booleans() | st.integers() | WORDS, max_size=3
+        ).map(json.dumps),
+        "pattern": st.integers(1, 9).map(str)
+        | st.sampled_from(["([1]*3+[0])*2", "[0,1,1]", "[1]*4"]),
         "int_tuple": st.sampled_from(["1,2", "(128,0)", "-1,0"]),
         "cuda_graph_scope": st.sampled_from(["attn", "mlp", "full"]),
     }
@@ -86,7 +91,9 @@ def words_of(option: Option) -> st.SearchStrategy[list[str]]:
     texts = texts_of(option)
     if not option.is_list:
         return st.lists(texts, min_size=1, max_size=1)
-    texts = texts.filter(lambda text: not text.startswith("-"))  # argparse takes -1e+16 in a list for a flag
+    texts = texts.filter(
+        lambda text: not text.startswith("-")
+    )  # argparse takes -1e+16 in a list for a flag
     count = option.nargs if isinstance(option.nargs, int) else None
     if option.action == "append":
         return st.lists(texts, min_size=1, max_size=1)
@@ -99,7 +106,9 @@ def quoted(text: str) -> str:
 
 def yaml_of(option: Option, words: list[str]) -> str:
     """The words as YAML, texts in quotes and numbers plain, as people write them."""
-    as_written = [word if option.kind in ("int", "float", "bool") else quoted(word) for word in words]
+    as_written = [
+        word if option.kind in ("int", "float", "bool") else quoted(word) for word in words
+    ]
     return f"[{', '.join(as_written)}]" if option.is_list else as_written[0]
 
 
@@ -118,7 +127,10 @@ def test_every_option_gives_what_its_flag_gives(option: Option, data: st.DataObj
     assert same_value(got, wanted), (words, got, wanted)
 
 
-@given(option=st.sampled_from([option for option in TABLE.values() if not option.is_list]), data=st.data())
+@given(
+    option=st.sampled_from([option for option in TABLE.values() if not option.is_list]),
+    data=st.data(),
+)
 @MANY
 def test_quotes_change_nothing_but_null(option: Option, data: st.DataObject) -> None:
     """`"8"` is 8 for a whole number: quotes only matter where the plain text would be null."""
@@ -126,7 +138,10 @@ def test_quotes_change_nothing_but_null(option: Option, data: st.DataObject) -> 
     assert value_of(option.name, quoted(word)) == value_of(option.name, yaml_of(option, [word]))
 
 
-@given(option=st.sampled_from([option for option in TABLE.values() if option.name in BASE]), data=st.data())
+@given(
+    option=st.sampled_from([option for option in TABLE.values() if option.name in BASE]),
+    data=st.data(),
+)
 @MANY
 def test_the_base_decides_the_class_of_the_value(option: Option, data: st.DataObject) -> None:
     """With the job's values as the base, dtypes stay dtypes, enums stay enums; all else is as without."""
@@ -139,19 +154,25 @@ def test_the_base_decides_the_class_of_the_value(option: Option, data: st.DataOb
         assert type(got) is type(base)
 
 
-@pytest.mark.parametrize("text", ["true", "True", "TRUE", "yes", "Yes", "on", "ON", '"true"', "'yes'"])
+@pytest.mark.parametrize(
+    "text", ["true", "True", "TRUE", "yes", "Yes", "on", "ON", '"true"', "'yes'"]
+)
 def test_words_that_switch_on(text: str) -> None:
     """true, yes and on in any case, in quotes or not."""
     assert value_of("bf16", text) is True
 
 
-@pytest.mark.parametrize("text", ["false", "False", "no", "NO", "off", '"false"', "'0ff'".replace("0", "o")])
+@pytest.mark.parametrize(
+    "text", ["false", "False", "no", "NO", "off", '"false"', "'0ff'".replace("0", "o")]
+)
 def test_words_that_switch_off(text: str) -> None:
     """false, no and off; the text "false" is not true because it is a text."""
     assert value_of("bf16", text) is False
 
 
-@pytest.mark.parametrize("text", ["0", "1", '"0"', "y", "n", "maybe", "[true]", "{a: true}", "1.0", '""', "null"])
+@pytest.mark.parametrize(
+    "text", ["0", "1", '"0"', "y", "n", "maybe", "[true]", "{a: true}", "1.0", '""', "null"]
+)
 def test_what_is_no_switch(text: str) -> None:
     """Numbers and other words are refused: nobody has to know what 0 means."""
     with pytest.raises(Mistake):
@@ -180,7 +201,20 @@ def test_whole_numbers(text: str, value: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2.5", "true", "abc", "1e-3", ".inf", ".nan", "[1]", "12:30", "1e999999999", "9" * 5000, "0xz", '""'],
+    [
+        "2.5",
+        "true",
+        "abc",
+        "1e-3",
+        ".inf",
+        ".nan",
+        "[1]",
+        "12:30",
+        "1e999999999",
+        "9" * 5000,
+        "0xz",
+        '""',
+    ],
 )
 def test_what_is_no_whole_number(text: str) -> None:
     """Fractions, bools, infinities, lists, and numbers too large to write out, quickly."""
@@ -190,7 +224,15 @@ def test_what_is_no_whole_number(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1", 1.0), ("1e-5", 1e-5), ('"3e0"', 3.0), (".5", 0.5), (".inf", math.inf), ("-inf", -math.inf), ("0x10", 16.0)],
+    [
+        ("1", 1.0),
+        ("1e-5", 1e-5),
+        ('"3e0"', 3.0),
+        (".5", 0.5),
+        (".inf", math.inf),
+        ("-inf", -math.inf),
+        ("0x10", 16.0),
+    ],
 )
 def test_numbers(text: str, value: float) -> None:
     """Any number, of type float."""
@@ -198,7 +240,9 @@ def test_numbers(text: str, value: float) -> None:
     assert (got, type(got)) == (value, float)
 
 
-@pytest.mark.parametrize("text", [".nan", "nan", "true", "abc", "[1e-5]", "null", "1e400", "0x" + "f" * 400, '""'])
+@pytest.mark.parametrize(
+    "text", [".nan", "nan", "true", "abc", "[1e-5]", "null", "1e400", "0x" + "f" * 400, '""']
+)
 def test_what_is_no_number(text: str) -> None:
     """NaN, bools, texts, lists, null, and what a float cannot hold."""
     with pytest.raises(Mistake):
@@ -320,7 +364,9 @@ def test_a_layer_pattern_may_be_a_list() -> None:
     assert value_of("moe_layer_freq", "([0]+[1]*2)") == [0, 1, 1]
 
 
-@pytest.mark.parametrize("text", ["x", "[a]", "'[1]*'", "\"__import__('os')[0]\"", "'[1]*9999999999'", "{}"])
+@pytest.mark.parametrize(
+    "text", ["x", "[a]", "'[1]*'", "\"__import__('os')[0]\"", "'[1]*9999999999'", "{}"]
+)
 def test_what_is_no_layer_pattern(text: str) -> None:
     """No code is run and no memory used up."""
     with pytest.raises(Mistake):
@@ -342,7 +388,10 @@ def test_an_option_of_type_bool_means_what_it_says() -> None:
 def test_a_converter_of_the_parser_is_asked() -> None:
     """An option with a converter of its own gets what that makes of the text; what it raises is a mistake."""
     option = Option(
-        name="size", flags=("--size",), type="size", convert=lambda text: int(text.removesuffix("k")) * 1000
+        name="size",
+        flags=("--size",),
+        type="size",
+        convert=lambda text: int(text.removesuffix("k")) * 1000,
     )
     assert value_of("size", "3k", option) == 3000
     with pytest.raises(Mistake, match="what `<lambda>` accepts"):

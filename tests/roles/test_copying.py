@@ -28,13 +28,19 @@ def test_what_refuses_to_be_copied_is_the_same_object() -> None:
     """Locks, handles, objects whose copying raises anything at all."""
     base = Namespace(lock=threading.Lock(), stubborn=Stubborn(), many=[threading.Lock()])
     result = copy_namespace(base)
-    assert (result.lock, result.stubborn, result.many[0]) == (base.lock, base.stubborn, base.many[0])
+    assert (result.lock, result.stubborn, result.many[0]) == (
+        base.lock,
+        base.stubborn,
+        base.many[0],
+    )
     assert result.many is not base.many
 
 
 def test_a_special_mapping_with_a_lock_gets_a_shell_of_its_own() -> None:
     """An OrderedDict or defaultdict that cannot be copied deeply is still not shared."""
-    base = Namespace(ordered=OrderedDict(lock=threading.Lock()), default=defaultdict(threading.Lock))
+    base = Namespace(
+        ordered=OrderedDict(lock=threading.Lock()), default=defaultdict(threading.Lock)
+    )
     base.default["x"]
     result = copy_namespace(base)
     result.ordered["more"] = 1

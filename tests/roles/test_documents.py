@@ -27,7 +27,9 @@ def test_equal_owners_are_not_one(tmp_path: Path) -> None:
     """Namespaces compare by content; the registry goes by identity."""
     (tmp_path / "a").write_text("x: 1")
     documents, one, two = Documents(), Namespace(a=1), Namespace(a=1)
-    assert documents.document(one, str(tmp_path / "a")) is not documents.document(two, str(tmp_path / "a"))
+    assert documents.document(one, str(tmp_path / "a")) is not documents.document(
+        two, str(tmp_path / "a")
+    )
 
 
 def test_an_owner_is_not_kept_alive(tmp_path: Path) -> None:
@@ -44,7 +46,9 @@ def test_an_owner_that_cannot_be_referenced_weakly_reads_each_time(tmp_path: Pat
     """A plain tuple as owner works, without being remembered."""
     (tmp_path / "a").write_text("x: 1")
     documents = Documents()
-    assert documents.document((), str(tmp_path / "a")) is not documents.document((), str(tmp_path / "a"))
+    assert documents.document((), str(tmp_path / "a")) is not documents.document(
+        (), str(tmp_path / "a")
+    )
     assert documents.unsaid((), "a", ("w",)) == documents.unsaid((), "a", ("w",)) == ("w",)
 
 

@@ -51,7 +51,13 @@ def test_flags_give_the_names_of_a_validated_job() -> None:
 def test_flags_give_the_values_of_a_validated_job() -> None:
     """What is derived from the flags is what Megatron's and slime's validation derived for the same job."""
     args, job = arguments_of_flags(FLAGS)[0], ppo_namespace()
-    names = ["world_size", "data_parallel_size", "expert_tensor_parallel_size", "start_weight_decay", "eps_clip_high"]
+    names = [
+        "world_size",
+        "data_parallel_size",
+        "expert_tensor_parallel_size",
+        "start_weight_decay",
+        "eps_clip_high",
+    ]
     names += [
         "ffn_hidden_size",
         "kv_channels",
@@ -61,7 +67,11 @@ def test_flags_give_the_values_of_a_validated_job() -> None:
         "use_critic",
         "exit_signal",
     ]
-    names += ["accumulate_allreduce_grads_in_fp32", "encoder_num_layers", "disable_param_buffers_cpu_backup"]
+    names += [
+        "accumulate_allreduce_grads_in_fp32",
+        "encoder_num_layers",
+        "disable_param_buffers_cpu_backup",
+    ]
     assert {name: getattr(args, name) for name in names if name != "exit_signal"} == {
         name: getattr(job, name) for name in names if name != "exit_signal"
     }
@@ -69,7 +79,10 @@ def test_flags_give_the_values_of_a_validated_job() -> None:
 
 def test_unknown_flags_are_given_back() -> None:
     """A job's own options and the rollout engine's are not looked at."""
-    assert arguments_of_flags(["--sglang-mem-fraction", "0.8"])[1] == ["--sglang-mem-fraction", "0.8"]
+    assert arguments_of_flags(["--sglang-mem-fraction", "0.8"])[1] == [
+        "--sglang-mem-fraction",
+        "0.8",
+    ]
 
 
 def test_a_wrong_flag_is_argparses_error() -> None:
@@ -80,7 +93,9 @@ def test_a_wrong_flag_is_argparses_error() -> None:
 
 def test_json_gives_the_arguments_with_their_types() -> None:
     """dtypes and signals come back from the texts that `default=str` makes of them."""
-    text = json.dumps({"lr": 1.0, "params_dtype": torch.bfloat16, "exit_signal": str(signal.SIGTERM)}, default=str)
+    text = json.dumps(
+        {"lr": 1.0, "params_dtype": torch.bfloat16, "exit_signal": str(signal.SIGTERM)}, default=str
+    )
     args = arguments_of_json(text.encode())
     assert (args.lr, args.params_dtype) == (1.0, torch.bfloat16)
     with pytest.raises(ValueError, match="mapping"):

@@ -27,7 +27,9 @@ def test_problems_are_told_in_the_order_of_the_file() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["wandb_key", "hf_token", "api-key", "db_password", "client_secret", "my_credentials"])
+@pytest.mark.parametrize(
+    "name", ["wandb_key", "hf_token", "api-key", "db_password", "client_secret", "my_credentials"]
+)
 def test_secret_names(name: str) -> None:
     """What stands under them is not shown."""
     assert looks_secret(name)
@@ -35,7 +37,8 @@ def test_secret_names(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lr", "reward_key", "input_key", "multimodal_keys", "max_tokens_per_gpu", "tokenizer_type"]
+    "name",
+    ["lr", "reward_key", "input_key", "multimodal_keys", "max_tokens_per_gpu", "tokenizer_type"],
 )
 def test_names_that_are_no_secrets(name: str) -> None:
     """Columns and counts are shown."""

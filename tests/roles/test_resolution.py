@@ -20,8 +20,17 @@ from slime_logging.roles.rules import TOPOLOGY, rejection
 from slime_logging.roles.targets import Target
 
 TABLE = OptionTable.shipped()
-LINKED = {rule.target for rule in (*FOLLOWING, *IMPLIED)} | {key for rule in REQUIREMENTS for key in rule.keys}
-SAMPLES = {"bool": "true", "int": "3", "float": "0.25", "str": "abc", "json": '{"a": 1}', "pattern": "2"}
+LINKED = {rule.target for rule in (*FOLLOWING, *IMPLIED)} | {
+    key for rule in REQUIREMENTS for key in rule.keys
+}
+SAMPLES = {
+    "bool": "true",
+    "int": "3",
+    "float": "0.25",
+    "str": "abc",
+    "json": '{"a": 1}',
+    "pattern": "2",
+}
 SAMPLES |= {"int_tuple": "1,2", "cuda_graph_scope": "attn"}
 
 
@@ -37,9 +46,13 @@ def test_every_option_is_overridden_as_its_flag_or_refused(tmp_path: Path) -> No
     num_set, wrong = 0, []
     for option in TABLE.values():
         text = sample(option)
-        words = [text] * option.nargs if isinstance(option.nargs, int) and option.is_list else [text]
+        words = (
+            [text] * option.nargs if isinstance(option.nargs, int) and option.is_list else [text]
+        )
         written = f"[{', '.join(words)}]" if len(words) > 1 else f"'{text}'"
-        path.write_text(f"megatron:\n  - role: actor\n    overrides:\n      {option.name}: {written}\n")
+        path.write_text(
+            f"megatron:\n  - role: actor\n    overrides:\n      {option.name}: {written}\n"
+        )
         found, problems = check_role_file(copy.copy(base), str(path))
         if option.name in LINKED:
             continue

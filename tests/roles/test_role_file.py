@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from slime_logging.errors import RoleConfigError
 from slime_logging.roles.nodes import core_value
 from slime_logging.roles.problems import Problem
-from slime_logging.roles.role_file import MAX_BYTES, MAX_DEPTH, MAX_NODES, Unreadable, parse_document, read_document
+from slime_logging.roles.role_file import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_NODES,
+    Unreadable,
+    parse_document,
+    read_document,
+)
 from slime_logging.roles.roles import parse_role_file
 
 MANY = settings(max_examples=400, deadline=None, derandomize=True, database=None)
@@ -86,7 +93,13 @@ def resolved(content: bytes, folder: Path) -> None:
     """Resolve a file with this content; only a `RoleConfigError` may be raised."""
     path = folder / "roles.yaml"
     path.write_bytes(content)
-    base = Namespace(lr=1.0, kl_coef=0.0, tensor_model_parallel_size=1, freeze_params_name_list=None, train_env_vars={})
+    base = Namespace(
+        lr=1.0,
+        kl_coef=0.0,
+        tensor_model_parallel_size=1,
+        freeze_params_name_list=None,
+        train_env_vars={},
+    )
     try:
         found = parse_role_file(base, str(path))
     except RoleConfigError as error:
@@ -109,7 +122,9 @@ def test_any_bytes_give_a_result_or_a_role_config_error(content: bytes, folder: 
 
 @given(words=st.lists(st.sampled_from(FRAGMENTS), max_size=40))
 @MANY
-def test_any_mix_of_yaml_gives_a_result_or_a_role_config_error(words: list[str], folder: Path) -> None:
+def test_any_mix_of_yaml_gives_a_result_or_a_role_config_error(
+    words: list[str], folder: Path
+) -> None:
     """Nor does what looks like a role file and is not."""
     resolved("".join(words).encode(), folder)
 
@@ -117,27 +132,43 @@ def test_any_mix_of_yaml_gives_a_result_or_a_role_config_error(words: list[str],
 @given(
     overrides=st.dictionaries(
         st.sampled_from(
-            ["lr", "kl_coef", "tensor_model_parallel_size", "freeze_params_name_list", "train_env_vars", "x"]
+            [
+                "lr",
+                "kl_coef",
+                "tensor_model_parallel_size",
+                "freeze_params_name_list",
+                "train_env_vars",
+                "x",
+            ]
         ),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+            ),
             max_leaves=6,
         ),
         max_size=4,
     )
 )
 @MANY
-def test_any_values_give_a_result_or_a_role_config_error(overrides: dict[str, object], folder: Path) -> None:
+def test_any_values_give_a_result_or_a_role_config_error(
+    overrides: dict[str, object], folder: Path
+) -> None:
     """Values of every shape for known and unknown arguments."""
     import yaml
 
     document = {"megatron": [{"role": "critic", "overrides": overrides}]}
-    resolved(yaml.safe_dump(document, allow_unicode=True).encode("utf-8", "surrogateescape"), folder)
+    resolved(
+        yaml.safe_dump(document, allow_unicode=True).encode("utf-8", "surrogateescape"), folder
+    )
 
 
 @pytest.mark.parametrize("cut", range(0, 90, 3))
-def test_any_part_of_a_right_file_gives_a_result_or_a_role_config_error(cut: int, folder: Path) -> None:
+def test_any_part_of_a_right_file_gives_a_result_or_a_role_config_error(
+    cut: int, folder: Path
+) -> None:
     """A file that was not written to its end."""
     whole = b"megatron:\n  - name: default\n    role: critic\n    overrides:\n      lr: 1e-5\n      kl_coef: 0.0\n"
     resolved(whole[:cut], folder)
@@ -146,7 +177,21 @@ def test_any_part_of_a_right_file_gives_a_result_or_a_role_config_error(cut: int
 def test_yaml_is_1_2() -> None:
     """`no`, times and dates are texts, `010` is ten, `1e-5` a number, `0o17` octal."""
     text = "[no, 12:30, 2024-01-02, 010, 1e-5, 0o17, 0x1F, .inf, ~, True, 1_000, '1', 1.]"
-    assert value(text) == ["no", "12:30", "2024-01-02", 10, 1e-5, 15, 31, float("inf"), None, True, "1_000", "1", 1.0]
+    assert value(text) == [
+        "no",
+        "12:30",
+        "2024-01-02",
+        10,
+        1e-5,
+        15,
+        31,
+        float("inf"),
+        None,
+        True,
+        "1_000",
+        "1",
+        1.0,
+    ]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
@@ -162,7 +207,9 @@ def test_what_is_not_utf8_is_named_with_its_place(content: bytes) -> None:
     assert problem.line == 1
 
 
-@pytest.mark.parametrize("text", ["a: 1\na: 2\n", "{a: 1, a: 2}", "- {b: 1, a: 1, a: 2}", "a: 1\n'a': 2"])
+@pytest.mark.parametrize(
+    "text", ["a: 1\na: 2\n", "{a: 1, a: 2}", "- {b: 1, a: 1, a: 2}", "a: 1\n'a': 2"]
+)
 def test_a_duplicate_key_is_named_with_both_places(text: str) -> None:
     """The last one does not win quietly."""
     [problem] = problems(text)
@@ -170,7 +217,8 @@ def test_a_duplicate_key_is_named_with_both_places(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ["!!python/object/apply:os.system ['id']", "!!str 1", "!!binary aGk=", "!mine x", "!t {a}"]
+    "tag",
+    ["!!python/object/apply:os.system ['id']", "!!str 1", "!!binary aGk=", "!mine x", "!t {a}"],
 )
 def test_tags_are_refused(tag: str) -> None:
     """No tag makes an object; not even a harmless one means anything here."""
@@ -187,7 +235,9 @@ def test_anchors_and_aliases_work() -> None:
     }
 
 
-@pytest.mark.parametrize(("text", "reason"), [("a: *x", "no anchor"), ("&a [*a]", "no anchor"), ("{<<: 1}", "merged")])
+@pytest.mark.parametrize(
+    ("text", "reason"), [("a: *x", "no anchor"), ("&a [*a]", "no anchor"), ("{<<: 1}", "merged")]
+)
 def test_aliases_that_cannot_work(text: str, reason: str) -> None:
     """An alias without an anchor, to itself, or merged without being a mapping."""
     assert reason in problems(text)[0].reason
@@ -221,7 +271,8 @@ def test_a_second_document_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("a: [1\nb: 2", 2), ("a: 'x\n", 2), ("a: b: c", 1), ("\ta: 1", 1), ("\x01", 1)]
+    ("text", "line"),
+    [("a: [1\nb: 2", 2), ("a: 'x\n", 2), ("a: b: c", 1), ("\ta: 1", 1), ("\x01", 1)],
 )
 def test_broken_yaml_is_named_with_its_place(text: str, line: int) -> None:
     """Open brackets, open quotes, a second colon, tabs and control characters."""

@@ -43,7 +43,9 @@ def write(folder: Path, text: str, name: str = "roles.yaml") -> str:
 
 def entry(role: str, *lines: str) -> str:
     """A role file with one entry, whose overrides start on line 4."""
-    return f"megatron:\n  - role: {role}\n    overrides:\n" + "".join(f"      {line}\n" for line in lines)
+    return f"megatron:\n  - role: {role}\n    overrides:\n" + "".join(
+        f"      {line}\n" for line in lines
+    )
 
 
 def plain(value: Any) -> Any:
@@ -85,14 +87,20 @@ def test_case_leaves_the_base_and_all_else_alone(
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case["id"])
-def test_case_is_refused_with_its_texts(case: dict[str, Any], base: Namespace, tmp_path: Path) -> None:
+def test_case_is_refused_with_its_texts(
+    case: dict[str, Any], base: Namespace, tmp_path: Path
+) -> None:
     """Each wrong role file raises, and the message holds what the case asks for."""
     told = mistakes(base, write(tmp_path, case["yaml"])).lower()
     assert [text for text in case["expect"]["error"] if text.lower() not in told] == []
 
 
-@pytest.mark.parametrize("case", [case for case in GOOD if "warns" in case["expect"]], ids=lambda case: case["id"])
-def test_case_warns(case: dict[str, Any], base: Namespace, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "case", [case for case in GOOD if "warns" in case["expect"]], ids=lambda case: case["id"]
+)
+def test_case_warns(
+    case: dict[str, Any], base: Namespace, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """What is ignored or forced is logged as a warning of the logger `slime_logging`."""
     with caplog.at_level(logging.WARNING, logger="slime_logging"):
         parse_role_file(base, write(tmp_path, case["yaml"]))
@@ -130,7 +138,12 @@ def test_all_mistakes_of_all_roles_are_told_at_once(base: Namespace, tmp_path: P
     told = mistakes(base, write(tmp_path, text))
     assert [f"line {line}," in told for line in (3, 5, 6, 7, 10, 11, 12)] == [True] * 7
     assert told.startswith("7 mistakes in the role file")
-    assert told.index("line 3,") < told.index("line 5,") < told.index("line 10,") < told.index("line 12,")
+    assert (
+        told.index("line 3,")
+        < told.index("line 5,")
+        < told.index("line 10,")
+        < told.index("line 12,")
+    )
 
 
 def test_a_mistake_has_place_text_reason_and_fix(base: Namespace, tmp_path: Path) -> None:
@@ -146,7 +159,12 @@ def test_a_mistake_has_place_text_reason_and_fix(base: Namespace, tmp_path: Path
 def test_no_secret_and_no_comment_gets_into_a_message(base: Namespace, tmp_path: Path) -> None:
     """What stands under a secret-looking name is hidden, also in broken YAML; comments never show."""
     secret = "s3cr3t-value"
-    lines = [f"wandb_key: {secret}", f"hf_token: {secret}", f"my-api-key: {secret}", f"lr: abc # {secret}"]
+    lines = [
+        f"wandb_key: {secret}",
+        f"hf_token: {secret}",
+        f"my-api-key: {secret}",
+        f"lr: abc # {secret}",
+    ]
     lines.append(f'train_env_vars: \'{{"WANDB_API_KEY": "{secret}"\'')
     told = mistakes(base, write(tmp_path, entry("critic", *lines)))
     assert secret not in told
@@ -169,7 +187,9 @@ def test_asking_for_an_unknown_role_is_an_error(role: str, base: Namespace, tmp_
 
 
 @pytest.mark.parametrize(("name", "reason"), [("missing.yaml", "no such file"), (".", "directory")])
-def test_a_path_that_cannot_be_read_is_a_clear_error(name: str, reason: str, base: Namespace, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_read_is_a_clear_error(
+    name: str, reason: str, base: Namespace, tmp_path: Path
+) -> None:
     """A missing file and a directory are named as what they are."""
     assert reason in mistakes(base, str(tmp_path / name)).lower()
 
@@ -227,7 +247,11 @@ def test_more_roles_by_argument(base: Namespace, tmp_path: Path) -> None:
 def test_the_namespace_of_slimes_own_tests_works(tmp_path: Path) -> None:
     """A small namespace, without most arguments, is resolved by the table and the current values."""
     small = Namespace(
-        lr=2e-6, kl_coef=0.1, use_opd=True, custom_advantage_function_path="a.b", megatron_config_path=None
+        lr=2e-6,
+        kl_coef=0.1,
+        use_opd=True,
+        custom_advantage_function_path="a.b",
+        megatron_config_path=None,
     )
     small.untie_embeddings_and_output_weights = False
     path = write(tmp_path, 'megatron:\n- {name: default, role: critic, overrides: {lr: "1e-5"}}\n')
@@ -330,10 +354,16 @@ def test_a_parser_goes_before_the_table(base: Namespace, tmp_path: Path) -> None
     parser.add_argument("--lr-decay-style", choices=["cosine", "sawtooth"], default="cosine")
     path = write(tmp_path, entry("actor", "reward_scale: 3", "lr_decay_style: sawtooth"))
     args = parse_megatron_role_args(base, path, "actor", parser=parser)
-    assert (args.reward_scale, type(args.reward_scale), args.lr_decay_style) == (3.0, float, "sawtooth")
+    assert (args.reward_scale, type(args.reward_scale), args.lr_decay_style) == (
+        3.0,
+        float,
+        "sawtooth",
+    )
 
 
-def test_an_option_of_the_parser_that_the_base_lacks_is_known(base: Namespace, tmp_path: Path) -> None:
+def test_an_option_of_the_parser_that_the_base_lacks_is_known(
+    base: Namespace, tmp_path: Path
+) -> None:
     """A new option is no unknown key, even where the namespace was made without it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--brand-new", type=int)
@@ -347,10 +377,14 @@ def test_an_attribute_that_nobody_knows_goes_by_its_value(base: Namespace, tmp_p
     lines = ["mine_int: 1e2", "mine_list: 2", "mine_none: 0x10", "mine_text: no"]
     args = parse_megatron_role_args(base, write(tmp_path, entry("actor", *lines)), "actor")
     assert (args.mine_int, args.mine_list, args.mine_none, args.mine_text) == (100, [2.0], 16, "no")
-    assert "takes a whole number" in mistakes(base, write(tmp_path, entry("actor", "mine_int: 1.5"), "b.yaml"))
+    assert "takes a whole number" in mistakes(
+        base, write(tmp_path, entry("actor", "mine_int: 1.5"), "b.yaml")
+    )
 
 
-def test_an_option_that_this_version_lacks_is_an_unknown_key(base: Namespace, tmp_path: Path) -> None:
+def test_an_option_that_this_version_lacks_is_an_unknown_key(
+    base: Namespace, tmp_path: Path
+) -> None:
     """The table knows it, the job does not: it would be set and never read."""
     del base.qk_clip
     told = mistakes(base, write(tmp_path, entry("actor", "qk_clip: true")))
@@ -386,7 +420,9 @@ def test_dtypes_and_enums_keep_the_class_of_the_base(base: Namespace, tmp_path: 
 
 def test_dtypes_and_enums_list_what_there_is(base: Namespace, tmp_path: Path) -> None:
     """A wrong name is answered by the right ones, nearest first."""
-    told = mistakes(base, write(tmp_path, entry("actor", "main_grads_dtype: fp8", "attention_backend: flsh")))
+    told = mistakes(
+        base, write(tmp_path, entry("actor", "main_grads_dtype: fp8", "attention_backend: flsh"))
+    )
     assert "write one of: fp32, bf16" in told
     assert "write one of: flash, " in told
 
@@ -426,20 +462,30 @@ def test_dtypes_and_enums_list_what_there_is(base: Namespace, tmp_path: Path) ->
         "num_rollout: 3",
     ],
 )
-def test_what_no_role_may_have_of_its_own_is_refused(line: str, base: Namespace, tmp_path: Path) -> None:
+def test_what_no_role_may_have_of_its_own_is_refused(
+    line: str, base: Namespace, tmp_path: Path
+) -> None:
     """Topology, world, placement, tracking, the algorithm and the rollout's sizes are the whole job's."""
     told = mistakes(base, write(tmp_path, entry("critic", line)))
     assert line.split(":")[0] in told
     assert "why: " in told
 
 
-def test_repeating_the_topology_of_the_command_line_is_fine(base: Namespace, tmp_path: Path) -> None:
+def test_repeating_the_topology_of_the_command_line_is_fine(
+    base: Namespace, tmp_path: Path
+) -> None:
     """An equal value changes nothing, so it is no mistake and no override."""
-    path = write(tmp_path, entry("critic", "tensor_model_parallel_size: 2", "sequence_parallel: no"))
-    assert "tensor_model_parallel_size" not in {item.key for item in parse_role_file(base, path).overrides["critic"]}
+    path = write(
+        tmp_path, entry("critic", "tensor_model_parallel_size: 2", "sequence_parallel: no")
+    )
+    assert "tensor_model_parallel_size" not in {
+        item.key for item in parse_role_file(base, path).overrides["critic"]
+    }
 
 
-def test_topology_that_both_roles_change_alike_is_refused_too(base: Namespace, tmp_path: Path) -> None:
+def test_topology_that_both_roles_change_alike_is_refused_too(
+    base: Namespace, tmp_path: Path
+) -> None:
     """The world was laid out by the command line; roles that agree with each other only would still not fit it."""
     text = "megatron:\n" + "".join(
         f"  - {{role: {r}, args: {{context_parallel_size: 2}}}}\n" for r in ("actor", "critic")
@@ -453,7 +499,11 @@ def test_forced_values_are_recorded_with_what_was_asked(base: Namespace, tmp_pat
     path = write(tmp_path, entry("critic", "kl_coef: 0.5", "use_opd: false"))
     found = parse_role_file(base, path)
     kept = {item.key: item for item in found.overrides["critic"]}
-    assert (kept["kl_coef"].value, kept["kl_coef"].asked, kept["kl_coef"].source) == (0, 0.5, "forced")
+    assert (kept["kl_coef"].value, kept["kl_coef"].asked, kept["kl_coef"].source) == (
+        0,
+        0.5,
+        "forced",
+    )
     assert kept["untie_embeddings_and_output_weights"].source == "forced"
     assert "use_opd" not in kept
     assert [text for text in found.warnings if "kl_coef" in text] != []
@@ -482,7 +532,10 @@ def test_ignored_keys_are_recorded(base: Namespace, tmp_path: Path) -> None:
 def test_overrides_hold_base_and_value(base: Namespace, tmp_path: Path) -> None:
     """For every key that differs, what it was and what it is; a key that stays equal is left out."""
     path = write(tmp_path, entry("actor", "lr: 1e-5", "eps_clip: 0.1", "seed: 1234"))
-    kept = {item.key: (item.base, item.value, item.source) for item in parse_role_file(base, path).overrides["actor"]}
+    kept = {
+        item.key: (item.base, item.value, item.source)
+        for item in parse_role_file(base, path).overrides["actor"]
+    }
     assert kept == {
         "lr": (1e-6, 1e-5, "file"),
         "eps_clip": (0.2, 0.1, "file"),
@@ -497,19 +550,28 @@ def test_a_rollout_option_in_an_entry_is_warned_about(base: Namespace, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("line", "part"), [("save: None", "to unset it write null"), ("freeze_params_name_list: a b", "[a, b]")]
+    ("line", "part"),
+    [("save: None", "to unset it write null"), ("freeze_params_name_list: a b", "[a, b]")],
 )
-def test_what_is_right_but_hardly_meant_is_warned_about(line: str, part: str, base: Namespace, tmp_path: Path) -> None:
+def test_what_is_right_but_hardly_meant_is_warned_about(
+    line: str, part: str, base: Namespace, tmp_path: Path
+) -> None:
     """Python's None as a text, and two names in one text of a list."""
     found = parse_role_file(base, write(tmp_path, entry("actor", line)))
     assert any(part in text for text in found.warnings)
 
 
-ENDLESS = ["".join(f"      k{n}: 1\n" for n in range(5000)), "      lr: " + "x" * 200_000, f"      {'k' * 1000}: 1"]
+ENDLESS = [
+    "".join(f"      k{n}: 1\n" for n in range(5000)),
+    "      lr: " + "x" * 200_000,
+    f"      {'k' * 1000}: 1",
+]
 
 
 @pytest.mark.parametrize("text", ENDLESS, ids=["keys", "value", "key"])
-def test_a_file_of_nothing_but_mistakes_is_told_in_good_time(text: str, base: Namespace, tmp_path: Path) -> None:
+def test_a_file_of_nothing_but_mistakes_is_told_in_good_time(
+    text: str, base: Namespace, tmp_path: Path
+) -> None:
     """Thousands of unknown keys or an endless value do not keep the job waiting: seconds, not minutes."""
     path = write(tmp_path, f"megatron:\n  - role: actor\n    overrides:\n{text}\n")
     assert "in the role file" in mistakes(base, path)

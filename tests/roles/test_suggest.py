@@ -97,7 +97,16 @@ TYPOS = {
     "freeze_param_names_list": "freeze_params_name_list",
 }
 
-ASKED_FOR = ["learning_rate", "max_grad_norm", "tp_size", "pp_size", "wd", "beta1", "warmup_steps", "scheduler"]
+ASKED_FOR = [
+    "learning_rate",
+    "max_grad_norm",
+    "tp_size",
+    "pp_size",
+    "wd",
+    "beta1",
+    "warmup_steps",
+    "scheduler",
+]
 ASKED_FOR += ["cliprange", "value_clip_range", "kl", "gae_lambda", "seq_len", "batch_size"]
 
 
@@ -123,7 +132,9 @@ def test_a_usual_foreign_name_has_a_suggestion(name: str) -> None:
 def test_every_synonym_names_an_option() -> None:
     """No entry of the table leads to a name that neither Megatron-LM nor slime has."""
     options = KNOWN | set(OptionTable.shipped())
-    assert [name for name, keys in SYNONYMS.items() if not any(key in options for key in keys)] == []
+    assert [
+        name for name, keys in SYNONYMS.items() if not any(key in options for key in keys)
+    ] == []
 
 
 def test_no_synonym_is_an_argument_itself() -> None:

@@ -43,7 +43,14 @@ def test_a_value_that_yaml_cannot_write_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(True, "true"), (None, "null"), (1e-6, "1e-06"), ([1, "a"], "[1, a]"), (signal.SIGINT, "SIGINT"), ("no", "no")],
+    [
+        (True, "true"),
+        (None, "null"),
+        (1e-6, "1e-06"),
+        ([1, "a"], "[1, a]"),
+        (signal.SIGINT, "SIGINT"),
+        ("no", "no"),
+    ],
 )
 def test_values_as_a_role_file_writes_them(value: Any, text: str) -> None:
     """For messages and tables."""

@@ -27,7 +27,9 @@ def core(name: str) -> str:
     if name == "wandb_key":
         return WANDB_KEY[:CORE_CHARS]
     digest = hashlib.blake2b(name.encode(), digest_size=CORE_CHARS).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:-2]) + f"{digest[-1] % 8 + 2}z"
+    return (
+        "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:-2]) + f"{digest[-1] % 8 + 2}z"
+    )
 
 
 _SHAPES = {
@@ -118,7 +120,9 @@ def arguments() -> dict[str, Any]:
         "reward_api_key": s["arg by name"],
         "sglangApiKey": s["arg camel case"],
         "sglang_router": {"address": "127.0.0.1", "retry": {"auth_token": s["arg nested mapping"]}},
-        "judge": argparse.Namespace(model="qwen", credentials=argparse.Namespace(password=s["arg nested namespace"])),
+        "judge": argparse.Namespace(
+            model="qwen", credentials=argparse.Namespace(password=s["arg nested namespace"])
+        ),
         "reward_service": RewardService(),
         "reward_call": functools.partial(call, password=s["arg partial"]),
         "launch_command": ["python", "serve.py", "--api-key", s["arg command list"], "--port", "1"],
@@ -130,7 +134,9 @@ def arguments() -> dict[str, Any]:
         "data_address": f"https://x.blob.core.windows.net/c?sv=2024&sp=r&sig={s['arg azure sas']}&se=2030",
         "queue": f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={s['arg connection string']}==;X=y",
         "deploy_text": pem,
-        "train_env_vars": json.dumps({"NCCL_DEBUG": "WARN", "AWS_SECRET_ACCESS_KEY": s["arg json text"]}),
+        "train_env_vars": json.dumps(
+            {"NCCL_DEBUG": "WARN", "AWS_SECRET_ACCESS_KEY": s["arg json text"]}
+        ),
         "notes_yaml": f"model: qwen\nservice:\n  password: {s['arg yaml text']}  # the test account\n",
         "pass_phrase_text": f"PASSPHRASE='{s['arg two words']}' run",
         "quota": {s["arg key of a mapping"]: 3},
@@ -158,7 +164,8 @@ def metrics() -> dict[str, Any]:
         "rollout/answer": f"the model said {s['metric text by form']}, and stopped",
         "rollout/jwt": s["metric jwt"],
         "rollout/basic": f"Authorization: Basic {basic}",
-        "rollout/quoted": "next=" + urllib.parse.quote(f"http://h/?password={s['metric url quoted']}", safe=""),
+        "rollout/quoted": "next="
+        + urllib.parse.quote(f"http://h/?password={s['metric url quoted']}", safe=""),
         "rollout/hex": f"dump {s['arg by name'].encode().hex()} end",
         "rollout/nested": {"a": [{"password": s["metric nested"]}, 1]},
         "rollout/known": f"echo of {s['arg by name']}, {s['argv flag']}, {s['netrc']}, {s['env server']}",
@@ -188,7 +195,12 @@ def late_config() -> dict[str, Any]:
     return {
         "engine": {"token": {"hf_token": s["log_config value"]}},
         f"server/{s['log_config name']}": "up",
-        "argv": ["job.py", "--judge-api-key", s["argv flag"], f"--judge-token={s['argv assignment']}"],
+        "argv": [
+            "job.py",
+            "--judge-api-key",
+            s["argv flag"],
+            f"--judge-token={s['argv assignment']}",
+        ],
         "settings_of_wandb": f"echo {s['wandb settings']}",
     }
 

@@ -13,7 +13,11 @@ JOURNAL = "primary-host-1-0123456789abcdef"
 
 
 def write_run(
-    path: Path, *, options: dict[str, Any] | None = None, lines: list[Any] | None = None, text: str = EVIL
+    path: Path,
+    *,
+    options: dict[str, Any] | None = None,
+    lines: list[Any] | None = None,
+    text: str = EVIL,
 ) -> Path:
     """Write a run directory with hostile texts; returns it.
 
@@ -41,27 +45,77 @@ def write_run(
         "schema": 1,
     }
     (path / "run.json").write_text(json.dumps(run))
-    opening = {"kind": "open", "seq": 0, "schema": 1, "run_id": path.name, "journal": JOURNAL, "role": text}
-    opening |= {"is_primary": True, "host": text, "pid": 1, "start": 1, "time_s": 1.0, "delivers": [], "owner": None}
+    opening = {
+        "kind": "open",
+        "seq": 0,
+        "schema": 1,
+        "run_id": path.name,
+        "journal": JOURNAL,
+        "role": text,
+    }
+    opening |= {
+        "is_primary": True,
+        "host": text,
+        "pid": 1,
+        "start": 1,
+        "time_s": 1.0,
+        "delivers": [],
+        "owner": None,
+    }
     records = [
         opening,
-        _config(1, "", {text: text, "lr": 1, "overrides/critic/lr": {"base": text, "value": text, "source": text}}),
+        _config(
+            1,
+            "",
+            {
+                text: text,
+                "lr": 1,
+                "overrides/critic/lr": {"base": text, "value": text, "source": text},
+            },
+        ),
         _config(2, "critic", {text: f"{text}2", "lr": text}),
         _config(3, text, {"lr": text}),
-        {"kind": "row", "seq": 4, "time_s": 1.0, "step_key": text, "step": 1, "metrics": {text: text}},
+        {
+            "kind": "row",
+            "seq": 4,
+            "time_s": 1.0,
+            "step_key": text,
+            "step": 1,
+            "metrics": {text: text},
+        },
         *(lines or []),
     ]
     written = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in records]
     (path / "journals" / f"{JOURNAL}.jsonl").write_bytes(b"".join(line + b"\n" for line in written))
-    cursor = {"backend": "trackio", "destination": text, "label": text, "state": text, "reason": text}
+    cursor = {
+        "backend": "trackio",
+        "destination": text,
+        "label": text,
+        "state": text,
+        "reason": text,
+    }
     (path / "delivery" / "trackio@x.json").write_text(json.dumps(cursor))
     return path
 
 
 def row(seq: int, metrics: dict[str, Any]) -> dict[str, Any]:
     """A line of metrics."""
-    return {"kind": "row", "seq": seq, "time_s": 1.0, "step_key": "train/step", "step": seq, "metrics": metrics}
+    return {
+        "kind": "row",
+        "seq": seq,
+        "time_s": 1.0,
+        "step_key": "train/step",
+        "step": seq,
+        "metrics": metrics,
+    }
 
 
 def _config(seq: int, scope: str, values: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": "config", "seq": seq, "time_s": 1.0, "scope": scope, "rank": 1, "values": values}
+    return {
+        "kind": "config",
+        "seq": seq,
+        "time_s": 1.0,
+        "scope": scope,
+        "rank": 1,
+        "values": values,
+    }

@@ -38,7 +38,9 @@ class LoudScreen(Screen):
 
 def main() -> None:
     logging.basicConfig(level=logging.DEBUG)
-    logging.getLogger("PIL").setLevel(logging.INFO)  # prints the texts of a picture when the job itself writes them
+    logging.getLogger("PIL").setLevel(
+        logging.INFO
+    )  # prints the texts of a picture when the job itself writes them
     given = Path(os.environ["GIVEN"])
     options = JobOptions(
         num_rollouts=2,

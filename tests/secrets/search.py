@@ -34,10 +34,15 @@ def needles(secret: str, core_text: str) -> dict[str, bytes]:
     """What to look for: the name of a form -> its bytes."""
     data = core_text.encode()
     found = {"hex": data.hex().encode(), "HEX": data.hex().upper().encode()}
-    found |= {"utf-16-le": core_text.encode("utf-16-le"), "utf-16-be": core_text.encode("utf-16-be")}
+    found |= {
+        "utf-16-le": core_text.encode("utf-16-le"),
+        "utf-16-be": core_text.encode("utf-16-be"),
+    }
     for lead in range(3):
         # Of the first and last group, some bits are those of the neighbours.
-        found[f"base64+{lead}"] = base64.b64encode(b"\0" * lead + data)[4 if lead else 0 : -4].rstrip(b"=")
+        found[f"base64+{lead}"] = base64.b64encode(b"\0" * lead + data)[
+            4 if lead else 0 : -4
+        ].rstrip(b"=")
     found["url"] = urllib.parse.quote(secret, safe="").encode()
     found["json"] = json.dumps(secret)[1:-1].encode()
     found["whole"] = secret.encode()
@@ -94,7 +99,12 @@ class Search:
         connection = sqlite3.connect(path)
         try:
             found: set[str] = set()
-            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables = [
+                name
+                for (name,) in connection.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table'"
+                )
+            ]
             for table in tables:
                 for row in connection.execute(f'SELECT * FROM "{table}"'):
                     for cell in row:
@@ -174,7 +184,9 @@ def _log_records(data: bytes) -> Iterator[bytes]:
             at += left
             continue
         length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
-        pieces = (b"" if kind in (1, 2) else pieces) + data[at + _LOG_FRAME : at + _LOG_FRAME + length]
+        pieces = (b"" if kind in (1, 2) else pieces) + data[
+            at + _LOG_FRAME : at + _LOG_FRAME + length
+        ]
         at += _LOG_FRAME + length
         if kind in (1, 4):
             yield pieces

@@ -89,7 +89,9 @@ def test_nothing_is_on_the_disk(online: Online, search: Search) -> None:
 def test_nothing_is_on_the_disk_of_an_offline_job(offline: World, search: Search) -> None:
     """W&B's offline files, MLflow's database and artifacts."""
     assert offline.leaks(search) == {}
-    assert list(offline.run.glob("wandb/offline-run-*/*.wandb")) and list(offline.run.glob("mlflow/mlflow.db"))
+    assert list(offline.run.glob("wandb/offline-run-*/*.wandb")) and list(
+        offline.run.glob("mlflow/mlflow.db")
+    )
 
 
 def test_nothing_is_told_of_a_server_that_is_not_there(broken: World, search: Search) -> None:
@@ -123,10 +125,16 @@ def test_no_process_shows_a_secret_on_its_command_line(online: Online, search: S
 
 def test_the_key_is_not_in_the_environment_of_wandbs_client(online: Online, search: Search) -> None:
     """It gets no variable that holds a secret but those of the proxy, which it may need."""
-    clients = [pid for pid, command in online.world.commands.items() if "wandb" in " ".join(command)]
+    clients = [
+        pid for pid, command in online.world.commands.items() if "wandb" in " ".join(command)
+    ]
     assert clients
     for pid in clients:
-        kept = {k: v for k, v in online.world.environments[pid].items() if not k.lower().endswith("_proxy")}
+        kept = {
+            k: v
+            for k, v in online.world.environments[pid].items()
+            if not k.lower().endswith("_proxy")
+        }
         assert search.text(json.dumps(kept)) == set()
 
 
@@ -150,7 +158,9 @@ def test_commands_print_nothing(broken: World, search: Search) -> None:
     assert "<hidden: " in (broken.root / "out").read_text()
 
 
-def test_files_of_a_run_are_their_users_alone(online: Online, offline: World, broken: World) -> None:
+def test_files_of_a_run_are_their_users_alone(
+    online: Online, offline: World, broken: World
+) -> None:
     """0600 in directories of 0700, the trackers' own too, though the processes ran with a umask of 0."""
     runs = [online.world.run, offline.run, broken.run]
     paths = [path for run in runs for path in (run, *run.rglob("*"))]

@@ -24,7 +24,9 @@ from tests.secrets.hostile import EVIL, JOURNAL, row, write_run
 from tests.wandb_server import WandbServer
 
 SECRET = "q7Zr4Kx9Wm2Tn8Bv5Lc1"
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 
 
 def invoke(*words: str, **environment: str) -> Result:
@@ -41,13 +43,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", ["show", "show --json", "diff", "diff --json", "report", "verify", "sync --timeout 5"]
+    "command",
+    ["show", "show --json", "diff", "diff --json", "report", "verify", "sync --timeout 5"],
 )
 def test_no_command_prints_a_control_character(command: str, home: Path) -> None:
     """Nor interprets markup: it stands there as it was written."""
     name, *flags = command.split()
     result = invoke(name, str(write_run(home / "evil")), *flags)
-    assert not isinstance(result.exception, Exception) or isinstance(result.exception, SystemExit), result.exception
+    assert not isinstance(result.exception, Exception) or isinstance(
+        result.exception, SystemExit
+    ), result.exception
     assert not CONTROL.search(result.output)
     if name in ("show", "diff"):
         assert "[bold red]" in result.output
@@ -58,14 +63,17 @@ def test_check_prints_no_control_character(home: Path) -> None:
     """Of a role file whose keys and values are hostile."""
     path = home / "roles.yaml"
     escaped = EVIL.replace("\0", "").encode("unicode_escape").decode().replace('"', "")
-    path.write_text(f'megatron:\n  - role: critic\n    overrides: {{"{escaped}": "{escaped}", lr: "{escaped}"}}\n')
+    path.write_text(
+        f'megatron:\n  - role: critic\n    overrides: {{"{escaped}": "{escaped}", lr: "{escaped}"}}\n'
+    )
     for result in (invoke("check", str(path)), invoke("check", str(path), "--json")):
         assert result.exit_code == 1
         assert not CONTROL.search(result.output)
 
 
 @pytest.mark.parametrize(
-    "place", ["journals", "delivery", "wandb", "trackio", "mlflow/mlflow.db", f"journals/{JOURNAL}2.jsonl"]
+    "place",
+    ["journals", "delivery", "wandb", "trackio", "mlflow/mlflow.db", f"journals/{JOURNAL}2.jsonl"],
 )
 @pytest.mark.parametrize("command", ["sync", "verify", "show", "report"])
 def test_links_lead_nowhere(place: str, command: str, home: Path) -> None:
@@ -92,7 +100,9 @@ def test_tensorboards_link_is_followed_only_to_where_the_user_puts_such_files(ho
     refused = invoke("sync", str(run), "--to", "tensorboard")
     assert refused.exit_code == 1 and "leads to" in refused.output
     assert list(outside.iterdir()) == []
-    assert invoke("sync", str(run), "--to", "tensorboard", TENSORBOARD_DIR=str(outside)).exit_code == 0
+    assert (
+        invoke("sync", str(run), "--to", "tensorboard", TENSORBOARD_DIR=str(outside)).exit_code == 0
+    )
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc", "a/../../b"])
@@ -109,10 +119,13 @@ def test_a_media_entry_reads_no_file(home: Path) -> None:
     (home / "private").write_text(SECRET)
     media = {"media": "image", "file": "../private", "caption": "x"}
     run = write_run(
-        home / "evil", lines=[row(5, {"train/x": media}), row(6, {"train/x": {**media, "file": "/etc/passwd"}})]
+        home / "evil",
+        lines=[row(5, {"train/x": media}), row(6, {"train/x": {**media, "file": "/etc/passwd"}})],
     )
     invoke("sync", str(run), "--to", "trackio", "--to", "tensorboard", "--timeout", "20")
-    found = [path for path in run.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    found = [
+        path for path in run.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()
+    ]
     assert found == []
 
 
@@ -141,37 +154,71 @@ def test_a_runs_directory_does_not_say_where_a_key_goes(
     option = {"wandb": "wandb_host", "mlflow": "mlflow_tracking_uri"}[tracker]
     run = write_run(home / "evil", options={option: stranger[0], "wandb_mode": "online"})
     which = "--to" if command == "sync" else "--of"
-    result = invoke(command, str(run), which, tracker, WANDB_API_KEY="0" * 20 + SECRET, MLFLOW_TRACKING_TOKEN=SECRET)
+    result = invoke(
+        command,
+        str(run),
+        which,
+        tracker,
+        WANDB_API_KEY="0" * 20 + SECRET,
+        MLFLOW_TRACKING_TOKEN=SECRET,
+    )
     assert result.exit_code == 1
     assert f"-o {option}={stranger[0]}" in result.output.replace("\n", "")
     assert stranger[1] == []
 
 
 @pytest.mark.parametrize("way", ["option", "environment"])
-def test_an_address_counts_when_the_user_says_the_same(way: str, home: Path, wandb_server: WandbServer) -> None:
+def test_an_address_counts_when_the_user_says_the_same(
+    way: str, home: Path, wandb_server: WandbServer
+) -> None:
     """By `-o` or by the variable that the client has for it."""
-    run = write_run(home / "evil", text="x", options={"wandb_host": wandb_server.url, "wandb_mode": "online"})
+    run = write_run(
+        home / "evil", text="x", options={"wandb_host": wandb_server.url, "wandb_mode": "online"}
+    )
     said = ["-o", f"wandb_host={wandb_server.url}"] if way == "option" else []
     environment = {"WANDB_BASE_URL": f"{wandb_server.url}/"} if way == "environment" else {}
     result = invoke(
-        "sync", str(run), "--to", "wandb", "--timeout", "20", *said, WANDB_API_KEY=wandb_server.key, **environment
+        "sync",
+        str(run),
+        "--to",
+        "wandb",
+        "--timeout",
+        "20",
+        *said,
+        WANDB_API_KEY=wandb_server.key,
+        **environment,
     )
     assert result.exit_code == 0, result.output
     assert len(wandb_server.rows("evil")) == 1
 
 
-def test_keys_and_unknown_options_of_a_run_are_not_used(home: Path, wandb_server: WandbServer) -> None:
+def test_keys_and_unknown_options_of_a_run_are_not_used(
+    home: Path, wandb_server: WandbServer
+) -> None:
     """`run.json` brings no key of its own."""
-    run = write_run(home / "evil", text="x", options={"wandb_key": "1" * 40, "wandb_mode": "online", "program": "x"})
+    run = write_run(
+        home / "evil",
+        text="x",
+        options={"wandb_key": "1" * 40, "wandb_mode": "online", "program": "x"},
+    )
     environment = {"WANDB_BASE_URL": wandb_server.url, "WANDB_API_KEY": wandb_server.key}
-    assert invoke("sync", str(run), "--to", "wandb", "--timeout", "20", **environment).exit_code == 0
+    assert (
+        invoke("sync", str(run), "--to", "wandb", "--timeout", "20", **environment).exit_code == 0
+    )
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        b'{"kind":"config","seq":5,"scope":"","rank":1,"values":{"a":' + b"[" * 900 + b"]" * 900 + b"}}",
-        b'{"kind":"row","seq":5,"step_key":"s","step":1,"metrics":{"a":' + b'{"a":' * 500 + b"1" + b"}" * 500 + b"}}",
+        b'{"kind":"config","seq":5,"scope":"","rank":1,"values":{"a":'
+        + b"[" * 900
+        + b"]" * 900
+        + b"}}",
+        b'{"kind":"row","seq":5,"step_key":"s","step":1,"metrics":{"a":'
+        + b'{"a":' * 500
+        + b"1"
+        + b"}" * 500
+        + b"}}",
         b"[" * 1_000_000,
         b'{"kind":"row","seq":5,"step_key":"s","step":1e999,"metrics":{"a":1}}',
         b'{"kind":"row","seq":9999999999999999999999,"step_key":"s","step":1,"metrics":{"a":1}}',
@@ -188,7 +235,9 @@ def test_no_line_of_a_journal_breaks_a_command(command: str, line: bytes, home: 
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
 
 
-@pytest.mark.parametrize("change", [b" " * 5_000_000, b"[" * 100_000, b'{"run_id": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "change", [b" " * 5_000_000, b"[" * 100_000, b'{"run_id": 1}', b"\xff\xfe"]
+)
 def test_no_description_of_a_run_breaks_a_command(change: bytes, home: Path) -> None:
     """`run.json` that is too long, too deep, of other types, or no JSON is told in one line."""
     run = write_run(home / "evil")
@@ -214,16 +263,22 @@ def test_flags_with_a_secret_as_their_value_are_told_without_it(home: Path) -> N
 def test_a_role_file_with_a_known_secret_in_a_wrong_value_is_told_without_it(home: Path) -> None:
     """Also where the value is cut off in the message, in the middle of the secret."""
     path = home / "roles.yaml"
-    path.write_text(f"megatron:\n  - role: critic\n    overrides: {{lr: {SECRET}, clip_grad: {'x-' * 34}{SECRET}}}\n")
+    path.write_text(
+        f"megatron:\n  - role: critic\n    overrides: {{lr: {SECRET}, clip_grad: {'x-' * 34}{SECRET}}}\n"
+    )
     with pytest.raises(slime_logging.RoleConfigError) as told:
-        slime_logging.parse_megatron_role_args(Namespace(lr=1.0, clip_grad=1.0, api_key=SECRET), str(path), "critic")
+        slime_logging.parse_megatron_role_args(
+            Namespace(lr=1.0, clip_grad=1.0, api_key=SECRET), str(path), "critic"
+        )
     assert SECRET[:8] not in str(told.value)
     assert str(told.value).count("<hidden: api_key>") == 4  # in the line and in the reason, twice
     result = invoke("check", str(path), JUDGE_API_KEY=SECRET)
     assert SECRET[:8] not in result.output and result.exit_code == 1
 
 
-def test_a_bug_of_ours_is_told_without_the_exceptions_raw_text(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_of_ours_is_told_without_the_exceptions_raw_text(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The caller's mapping may fail in its own way."""
 
     class Failing(dict):
@@ -243,17 +298,34 @@ def test_a_bug_of_ours_is_told_without_the_exceptions_raw_text(home: Path, caplo
 
 def test_no_repr_shows_a_secret(home: Path) -> None:
     """Settings, facts and redactor keep it, and do not show it."""
-    args = Namespace(use_wandb=True, wandb_key=SECRET, wandb_mode="online", tracking_dir=str(home / "runs"))
+    args = Namespace(
+        use_wandb=True, wandb_key=SECRET, wandb_mode="online", tracking_dir=str(home / "runs")
+    )
     settings = Settings.of(args)
     facts = RunFacts(
-        run_id="a", project="p", name="n", group=None, directory=home, created_s=1.0, axes={}, options=settings.options
+        run_id="a",
+        project="p",
+        name="n",
+        group=None,
+        directory=home,
+        created_s=1.0,
+        axes={},
+        options=settings.options,
     )
     redactor = Redactor.of(args)
     assert redactor.text(SECRET) == "<hidden: wandb_key>" and facts.options["wandb_key"] == SECRET
     args.use_wandb = False
     slime_logging.init_tracking(args)
     [session] = slime_logging.session.lifetime._sessions
-    shown = [settings, facts, redactor, session, session.recorder, session.directory, session.recorder.opening]
+    shown = [
+        settings,
+        facts,
+        redactor,
+        session,
+        session.recorder,
+        session.directory,
+        session.recorder.opening,
+    ]
     assert SECRET not in repr(shown) + str(shown)
     slime_logging.finish_tracking(args)
     run = RunDirectory(session.directory.path)
@@ -263,13 +335,16 @@ def test_no_repr_shows_a_secret(home: Path) -> None:
 def test_a_files_name_has_no_checksum_of_a_password() -> None:
     """The name of a cursor for an MLflow server is the same whatever the password in its address."""
     names = {
-        destination("mlflow", {"mlflow_tracking_uri": f"http://u:{word}@h:1/x?k={word}"}) for word in ("a", SECRET)
+        destination("mlflow", {"mlflow_tracking_uri": f"http://u:{word}@h:1/x?k={word}"})
+        for word in ("a", SECRET)
     }
     assert len(names) == 1
     assert destination("mlflow", {"mlflow_tracking_uri": "http://h:2/x"}) not in names
 
 
-def test_what_is_left_names_the_places_that_sync_asks_for(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_left_names_the_places_that_sync_asks_for(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The printed command works as it stands, but for a password in it."""
     args = Namespace(
         use_mlflow=True,
@@ -282,13 +357,18 @@ def test_what_is_left_names_the_places_that_sync_asks_for(home: Path, capfd: pyt
     slime_logging.log(args, {"a": 1, "train/step": 1}, "train/step")
     slime_logging.finish_tracking(args)
     told = capfd.readouterr().err
-    assert "-o 'mlflow_tracking_uri=http://<hidden: url userinfo>@127.0.0.1:9'" in told and SECRET not in told
+    assert (
+        "-o 'mlflow_tracking_uri=http://<hidden: url userinfo>@127.0.0.1:9'" in told
+        and SECRET not in told
+    )
 
 
 def test_a_demo_that_fails_is_told_without_secrets(home: Path) -> None:
     """The traceback of its process, which holds what the training says, and the environment's secrets."""
     roles = home / "roles.yaml"
     roles.write_text(f"megatron:\n  - role: critic\n    overrides: {{lr: {SECRET}}}\n")
-    result = invoke("demo", "ppo", "--trackers", "none", "--role-file", str(roles), JUDGE_API_KEY=SECRET)
+    result = invoke(
+        "demo", "ppo", "--trackers", "none", "--role-file", str(roles), JUDGE_API_KEY=SECRET
+    )
     assert result.exit_code == 1 and "takes a number" in result.output
     assert SECRET not in result.output and "<hidden: JUDGE_API_KEY>" in result.output

@@ -36,7 +36,9 @@ class World:
     @property
     def run(self) -> Path:
         """The directory of the newest run."""
-        found = sorted(self.root.glob("work/tracking/*/run.json"), key=lambda path: path.stat().st_mtime)
+        found = sorted(
+            self.root.glob("work/tracking/*/run.json"), key=lambda path: path.stat().st_mtime
+        )
         return found[-1].parent
 
     def environment(self, **more: str) -> dict[str, str]:
@@ -53,7 +55,9 @@ class World:
             **more,
         }
 
-    def start(self, *command: str, timeout_s: float = 120.0, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    def start(
+        self, *command: str, timeout_s: float = 120.0, **environment: str
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a process to its end in this world, and keep an eye on its children."""
         with (self.root / "out").open("ab") as out, (self.root / "err").open("ab") as err:
             process = subprocess.Popen(

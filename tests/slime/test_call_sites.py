@@ -34,10 +34,20 @@ def test_a_ppo_job_as_slime_runs_it(args):
         logging_utils.init_tracking(groups[role], primary=False, role=role)
     # the loop: rollout, its statistics, then the critic and the actor train
     for rollout_id in range(3):
-        logging_utils.log(manager, {"rollout/step": rollout_id, "rollout/raw_reward": 0.5}, "rollout/step")
-        logging_utils.log(manager, {"rollout/step": rollout_id, "perf/rollout_time": 1.5}, "rollout/step")
-        logging_utils.log(groups["critic"], {"train/step": rollout_id, "train/critic-value_loss": 1.0}, "train/step")
-        logging_utils.log(groups["actor"], {"train/step": rollout_id, "train/loss": 0.1}, "train/step")
+        logging_utils.log(
+            manager, {"rollout/step": rollout_id, "rollout/raw_reward": 0.5}, "rollout/step"
+        )
+        logging_utils.log(
+            manager, {"rollout/step": rollout_id, "perf/rollout_time": 1.5}, "rollout/step"
+        )
+        logging_utils.log(
+            groups["critic"],
+            {"train/step": rollout_id, "train/critic-value_loss": 1.0},
+            "train/step",
+        )
+        logging_utils.log(
+            groups["actor"], {"train/step": rollout_id, "train/loss": 0.1}, "train/step"
+        )
     logging_utils.log(manager, {"eval/step": 2, "eval/aime": 0.25}, "eval/step")
     # the end: the train actors are killed, the manager and the driver finish
     logging_utils.finish_tracking(manager)
@@ -70,7 +80,9 @@ def test_the_primarys_config_has_the_globals_and_the_critics_under_its_prefix(ar
 
 def test_without_a_critic_there_is_no_prefixed_key(args):
     args.use_critic = False
-    assert not [key for key in wandb_utils._compute_config_for_logging(args) if key.startswith("critic/")]
+    assert not [
+        key for key in wandb_utils._compute_config_for_logging(args) if key.startswith("critic/")
+    ]
 
 
 def test_a_critic_secondary_is_prefixed_and_others_are_not():
@@ -85,7 +97,11 @@ def test_a_critic_secondary_is_prefixed_and_others_are_not():
 
 def test_the_small_helpers():
     args = SimpleNamespace(lr=1e-6, nested={"a": [1]}, megatron_config_path=None)
-    assert wandb_utils._args_to_config_dict(args) == {"lr": 1e-6, "nested": {"a": [1]}, "megatron_config_path": None}
+    assert wandb_utils._args_to_config_dict(args) == {
+        "lr": 1e-6,
+        "nested": {"a": [1]},
+        "megatron_config_path": None,
+    }
     assert wandb_utils._prefix_config_keys({"lr": 1}, "critic") == {"critic/lr": 1}
     assert wandb_utils._get_role_args_for_logging(args, "critic") is args
 
@@ -96,7 +112,9 @@ def test_role_arguments_for_logging_come_from_the_role_file(args):
 
 def test_the_config_of_a_small_namespace_with_a_critic(tmp_path):
     path = tmp_path / "roles.yaml"
-    path.write_text("megatron:\n  - name: default\n    role: critic\n    overrides:\n      lr: 1.0e-5\n")
+    path.write_text(
+        "megatron:\n  - name: default\n    role: critic\n    overrides:\n      lr: 1.0e-5\n"
+    )
     args = SimpleNamespace(lr=1e-6, use_critic=True, megatron_config_path=str(path))
     config = wandb_utils._compute_config_for_logging(args)
     assert (config["lr"], config["critic/lr"]) == (1e-6, 1e-5)

@@ -258,7 +258,10 @@ def test_a_huge_set_is_the_same_in_every_process() -> None:
     )
     seen = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
     }
@@ -346,12 +349,24 @@ anything = st.recursive(
     | st.decimals()
     | st.dates()
     | st.sampled_from(
-        [torch.float16, torch.zeros(2), Colour.RED, len, Bare(), BrokenMapping(a=1), np.float32(1), Path("a"), math]
+        [
+            torch.float16,
+            torch.zeros(2),
+            Colour.RED,
+            len,
+            Bare(),
+            BrokenMapping(a=1),
+            np.float32(1),
+            Path("a"),
+            math,
+        ]
     ),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.tuples(inner, inner)
-        | st.dictionaries(st.text(max_size=5) | st.integers() | st.none() | st.floats(), inner, max_size=4)
+        | st.dictionaries(
+            st.text(max_size=5) | st.integers() | st.none() | st.floats(), inner, max_size=4
+        )
         | st.builds(Namespace, a=inner, b=inner)
         | st.builds(Plain, b=inner)
         | st.builds(functools.partial, st.just(len), inner)

@@ -45,7 +45,15 @@ class WandbServer:
 
     def start(self) -> WandbServer:
         """Start it and wait until it listens."""
-        command = [sys.executable, "-m", "tests.wandb_server", "--dir", str(self.path), "--key", self.key]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.wandb_server",
+            "--dir",
+            str(self.path),
+            "--key",
+            self.key,
+        ]
         self._process = subprocess.Popen(
             [*command, "--port", str(self._port)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
@@ -76,7 +84,9 @@ class WandbServer:
         """Change how it treats what it is sent: `config`, `offsets`, `lose_early`, `lag_s` (see `Behaviour`)."""
         self._order("behave", changes)
 
-    def fail(self, op: str, status: int | None = None, times: int | None = None, **fault: Any) -> None:
+    def fail(
+        self, op: str, status: int | None = None, times: int | None = None, **fault: Any
+    ) -> None:
         """Have requests of `op` answered with `status`, or meet `action="hang" | "cut" | ...` (see `Fault`)."""
         if status is not None:
             fault["status"] = status
@@ -99,14 +109,22 @@ class WandbServer:
     def config(self, run_id: str) -> dict[str, Any]:
         """The run's configuration without W&B's own part."""
         run = self.run(run_id)
-        return {key: item["value"] for key, item in run["config"].items() if key != "_wandb"} if run else {}
+        return (
+            {key: item["value"] for key, item in run["config"].items() if key != "_wandb"}
+            if run
+            else {}
+        )
 
     def _order(self, name: str, content: Any) -> Any:
-        request = urllib.request.Request(f"{self.url}/_control/{name}", data=json.dumps(content).encode())
+        request = urllib.request.Request(
+            f"{self.url}/_control/{name}", data=json.dumps(content).encode()
+        )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=10) as reply:
             return json.load(reply)
 
     def _lines(self, name: str) -> list[Any]:
         path = self.path / name
-        return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+        return (
+            [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+        )

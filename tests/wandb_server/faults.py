@@ -57,7 +57,9 @@ class Faults:
             for fault, since_s in self._rules:
                 if fault.op not in ("*", op) and not (fault.op == "graphql" and is_graphql):
                     continue
-                if fault.times == 0 or (fault.for_s is not None and time.monotonic() - since_s > fault.for_s):
+                if fault.times == 0 or (
+                    fault.for_s is not None and time.monotonic() - since_s > fault.for_s
+                ):
                     continue
                 if fault.skip > 0:
                     fault.skip -= 1

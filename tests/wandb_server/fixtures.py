@@ -13,7 +13,14 @@ from tests.wandb_server.control import WandbServer
 @pytest.fixture
 def wandb_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbServer]:
     """A running server, and an environment in which nothing of the developer's own W&B is seen."""
-    for name in ("WANDB_API_KEY", "WANDB_BASE_URL", "WANDB_MODE", "WANDB_ENTITY", "WANDB_SERVICE", "WANDB_DIR"):
+    for name in (
+        "WANDB_API_KEY",
+        "WANDB_BASE_URL",
+        "WANDB_MODE",
+        "WANDB_ENTITY",
+        "WANDB_SERVICE",
+        "WANDB_DIR",
+    ):
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"
     home.mkdir()

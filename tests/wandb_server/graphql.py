@@ -16,7 +16,9 @@ class Problem(Exception):
     """A request that no right client sends: it is answered with an error, and fails the test."""
 
 
-def answer(store: Store, base_url: str, operation: str, variables: dict[str, Any]) -> dict[str, Any]:
+def answer(
+    store: Store, base_url: str, operation: str, variables: dict[str, Any]
+) -> dict[str, Any]:
     """The `data` of the reply."""
     if operation not in OPERATIONS:
         raise Problem(f"unknown GraphQL operation {operation!r} with {sorted(variables)}")
@@ -64,7 +66,9 @@ def _upsert_bucket(store: Store, base_url: str, variables: dict[str, Any]) -> di
         if len(variables.get(name) or "") > MAX_NAME_CHARS:
             raise Problem(f"{name} is longer than {MAX_NAME_CHARS} characters")
     config = strict_json(variables["config"]) if variables.get("config") else None
-    if config is not None and not all(isinstance(item, dict) and "value" in item for item in config.values()):
+    if config is not None and not all(
+        isinstance(item, dict) and "value" in item for item in config.values()
+    ):
         raise Problem(f"a configuration without `value`: {config}")
     kept = ("displayName", "groupName", "jobType", "tags", "notes", "host", "program", "sweep")
     run, is_new = store.upsert(
@@ -111,7 +115,12 @@ def _resume_status(store: Store, base_url: str, variables: dict[str, Any]) -> di
             "notes": run.attributes.get("notes"),
             "wandbConfig": json.dumps(telemetry) if telemetry["t"] else "{}",
         }
-    project = {"id": "1", "name": variables["project"], "entity": {"id": "1", "name": entity}, "bucket": bucket}
+    project = {
+        "id": "1",
+        "name": variables["project"],
+        "entity": {"id": "1", "name": entity},
+        "bucket": bucket,
+    }
     return {"model": project}
 
 
@@ -130,7 +139,9 @@ def _run_by_api(store: Store, base_url: str, variables: dict[str, Any]) -> dict[
 def _runs_by_api(store: Store, base_url: str, variables: dict[str, Any]) -> dict[str, Any]:
     where = (variables["entity"], variables["project"])
     edges = [
-        {"node": _as_api_run(run), "cursor": str(run.number)} for key, run in store.runs.items() if key[:2] == where
+        {"node": _as_api_run(run), "cursor": str(run.number)}
+        for key, run in store.runs.items()
+        if key[:2] == where
     ]
     page = {"edges": edges, "pageInfo": {"endCursor": None, "hasNextPage": False}}
     return {"project": {"internalId": "1", "runCount": len(edges), "readOnly": False, "runs": page}}
@@ -144,7 +155,9 @@ def _history_keys(store: Store, base_url: str, variables: dict[str, Any]) -> dic
 
 def _history_page(store: Store, base_url: str, variables: dict[str, Any]) -> dict[str, Any]:
     run = _run(store, variables["entity"], variables["project"], variables["run"])
-    rows = run.rows(int(variables["minStep"]), int(variables["maxStep"]))[: int(variables["pageSize"])]
+    rows = run.rows(int(variables["minStep"]), int(variables["maxStep"]))[
+        : int(variables["pageSize"])
+    ]
     return {"project": {"run": {"history": [json.dumps(row) for row in rows]}}}
 
 
@@ -186,7 +199,9 @@ def _as_api_run(run: Run) -> dict[str, Any]:
         "summaryMetrics": json.dumps(run.summary),
         "historyLineCount": run.num_lines(),
         "user": {"name": ENTITY, "username": ENTITY},
-        "historyKeys": {"lastStep": run.num_lines() - 1, "sets": [], "keys": {}} if run.history else None,
+        "historyKeys": {"lastStep": run.num_lines() - 1, "sets": [], "keys": {}}
+        if run.history
+        else None,
     }
 
 

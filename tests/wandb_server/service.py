@@ -85,7 +85,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._reply(400, {"errors": [{"message": str(problem)}]})
         if fault is not None and fault.action == "cut_after":
             return self._cut()
-        return self._reply(404 if reply is None else 200, reply if reply is not None else {"error": "run not found"})
+        return self._reply(
+            404 if reply is None else 200,
+            reply if reply is not None else {"error": "run not found"},
+        )
 
     do_GET = do_PUT = do_HEAD = do_POST
 
@@ -96,7 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
             return str(request.get("operationName") or (found and found.group(1)) or "?")
         if STREAM_PATH.fullmatch(self.path):
             return "file_stream"
-        return "file_put" if self.command == "PUT" and STORAGE_PATH.fullmatch(self.path) else self.path
+        return (
+            "file_put" if self.command == "PUT" and STORAGE_PATH.fullmatch(self.path) else self.path
+        )
 
     def _act(self, op: str, body: bytes) -> dict[str, Any] | None:
         if self.path == "/graphql":
@@ -113,7 +118,11 @@ class _Handler(BaseHTTPRequestHandler):
         run = self.server.store.find(*found.groups()) if found else None
         if run is None:
             return None
-        writer = self.headers.get("X-WANDB-ASYNC-CLIENT-ID") or self.headers.get("X-WANDB-CLIENT-ID") or ""
+        writer = (
+            self.headers.get("X-WANDB-ASYNC-CLIENT-ID")
+            or self.headers.get("X-WANDB-CLIENT-ID")
+            or ""
+        )
         derives = self.headers.get("X-WANDB-SERVER-SIDE-DERIVED-SUMMARY") is not None
         self.server.store.stream(run, body, writer, derives_summary=derives)
         return {"exitcode": run.exit_code, "limits": {}}

@@ -66,7 +66,9 @@ class Run:
 
         NaN and infinities are text, since replies are JSON.
         """
-        lines = sorted(line for line in self.history if line >= start and (stop is None or line < stop))
+        lines = sorted(
+            line for line in self.history if line >= start and (stop is None or line < stop)
+        )
         return [{"_step": line, **parse_line(self.history[line])} for line in lines]
 
 
@@ -106,7 +108,10 @@ class Store:
         """Take one file_stream request."""
         with self.lock:
             key = [run.entity, run.project, run.name]
-            self._record("stream", {"key": key, "body": body, "writer": writer, "derives_summary": derives_summary})
+            self._record(
+                "stream",
+                {"key": key, "body": body, "writer": writer, "derives_summary": derives_summary},
+            )
 
     def add_file(self, run: Run, name: str) -> None:
         """Note an uploaded file."""
@@ -114,7 +119,9 @@ class Store:
             self._record("add_file", {"key": [run.entity, run.project, run.name], "name": name})
 
     def _record(self, kind: str, arguments: dict[str, Any]) -> None:
-        behaviour = {each.name: getattr(self.behaviour, each.name) for each in fields(self.behaviour)}
+        behaviour = {
+            each.name: getattr(self.behaviour, each.name) for each in fields(self.behaviour)
+        }
         event = {"kind": kind, "arguments": arguments, "behaviour": behaviour}
         self._file.write(json.dumps(event).encode() + b"\n")
         getattr(self, f"_{kind}")(**arguments)
@@ -127,7 +134,9 @@ class Store:
 
     def _upsert(self, key: list[str], changes: dict[str, Any]) -> None:
         entity, project, name = key
-        run = self.runs.setdefault((entity, project, name), Run(entity, project, name, number=len(self.runs) + 1))
+        run = self.runs.setdefault(
+            (entity, project, name), Run(entity, project, name, number=len(self.runs) + 1)
+        )
         config = changes.pop("config", None)
         if config is not None:
             run.config = {**run.config, **config} if self.behaviour.config == "merge" else config
@@ -140,7 +149,9 @@ class Store:
         if name not in files:
             files.append(name)
 
-    def _stream(self, key: list[str], body: dict[str, Any], writer: str, derives_summary: bool) -> None:
+    def _stream(
+        self, key: list[str], body: dict[str, Any], writer: str, derives_summary: bool
+    ) -> None:
         entity, project, name = key
         run = self.runs[entity, project, name]
         files = body.get("files") or {}
@@ -160,7 +171,9 @@ class Store:
         run.is_preempting = run.is_preempting or bool(body.get("preempting"))
         if body.get("complete"):
             run.exit_code = body.get("exitcode")
-            run.state = "finished" if run.exit_code == 0 else "preempted" if run.is_preempting else "failed"
+            run.state = (
+                "finished" if run.exit_code == 0 else "preempted" if run.is_preempting else "failed"
+            )
         else:
             run.state = "running"
 

@@ -15,21 +15,27 @@ import pytest
 from tests.wandb_server import WandbServer
 
 
-def send(server: WandbServer, path: str, content: Any, *, key: str | None = None, zipped: bool = False) -> Any:
+def send(
+    server: WandbServer, path: str, content: Any, *, key: str | None = None, zipped: bool = False
+) -> Any:
     token = base64.b64encode(f"api:{key or server.key}".encode()).decode()
     data = json.dumps(content).encode()
     headers = {"Authorization": f"Basic {token}"}
     if zipped:
         data, headers["Content-Encoding"] = gzip.compress(data), "gzip"
     request = urllib.request.Request(f"{server.url}{path}", data=data, headers=headers)
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as reply:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+        request, timeout=10
+    ) as reply:
         return json.load(reply)
 
 
 def upsert(server: WandbServer, **config: Any) -> Any:
     wrapped = json.dumps({key: {"value": value} for key, value in config.items()})
     variables = {"name": "r", "project": "p", "entity": None, "config": wrapped}
-    return send(server, "/graphql", {"operationName": "UpsertBucket", "query": "", "variables": variables})
+    return send(
+        server, "/graphql", {"operationName": "UpsertBucket", "query": "", "variables": variables}
+    )
 
 
 def stream(server: WandbServer, offset: int, *rows: dict[str, Any], zipped: bool = False) -> Any:
@@ -59,8 +65,12 @@ def test_a_configuration_that_is_not_json_is_a_problem(wandb_server: WandbServer
     (wandb_server.path / "problems.jsonl").unlink()
 
 
-@pytest.mark.parametrize(("semantics", "held"), [("replace", {"b": 2}), ("merge", {"a": 1, "b": 2})])
-def test_config_is_replaced_or_merged(wandb_server: WandbServer, semantics: str, held: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("semantics", "held"), [("replace", {"b": 2}), ("merge", {"a": 1, "b": 2})]
+)
+def test_config_is_replaced_or_merged(
+    wandb_server: WandbServer, semantics: str, held: dict[str, int]
+) -> None:
     """As told."""
     wandb_server.behave(config=semantics)
     upsert(wandb_server, a=1)
@@ -69,7 +79,9 @@ def test_config_is_replaced_or_merged(wandb_server: WandbServer, semantics: str,
 
 
 @pytest.mark.parametrize(("semantics", "held"), [("append", [1, 2]), ("honour", [2])])
-def test_offsets_are_appended_or_honoured(wandb_server: WandbServer, semantics: str, held: list[int]) -> None:
+def test_offsets_are_appended_or_honoured(
+    wandb_server: WandbServer, semantics: str, held: list[int]
+) -> None:
     """Two lines at one offset."""
     wandb_server.behave(offsets=semantics)
     upsert(wandb_server)
@@ -100,7 +112,9 @@ def test_faults_meet_the_requests_they_name(wandb_server: WandbServer) -> None:
 
 
 @pytest.mark.parametrize(("action", "held"), [("cut", []), ("cut_after", [1])])
-def test_a_cut_connection_may_or_may_not_have_stored(wandb_server: WandbServer, action: str, held: list[int]) -> None:
+def test_a_cut_connection_may_or_may_not_have_stored(
+    wandb_server: WandbServer, action: str, held: list[int]
+) -> None:
     """Before the work or after it: the client cannot tell."""
     upsert(wandb_server)
     wandb_server.fail("file_stream", action=action, times=1)

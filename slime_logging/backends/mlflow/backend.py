@@ -1,11 +1,14 @@
-"""MLflow: one run with the whole configuration as params, the other roles' under `<role>/`, and rows as metrics.
+"""MLflow: one run with the whole configuration as params, the other roles' under `<role>/`, and
+rows as metrics.
 
-The run's description is a table of what differs between the roles. Artifacts hold what params cannot: `config.json`
-(every value, whole and typed), `role_diff.json`, `role_diff.md`, and `rows/` for values of rows that are not numbers.
+The run's description is a table of what differs between the roles. Artifacts hold what params
+cannot: `config.json` (every value, whole and typed), `role_diff.json`, `role_diff.md`, and `rows/`
+for values of rows that are not numbers.
 
-Policy: what was written is on the server when `write` returns. A param cannot change, so a value that changed later is
-in the tag `config/<key>`, and `config.json` is always up to date. The run is found again by the tag
-slime_logging.run_id. Where: --mlflow-tracking-uri, else MLFLOW_TRACKING_URI, else a SQLite file in the run's directory.
+Policy: what was written is on the server when `write` returns. A param cannot change, so a value
+that changed later is in the tag `config/<key>`, and `config.json` is always up to date. The run is
+found again by the tag slime_logging.run_id. Where: --mlflow-tracking-uri, else MLFLOW_TRACKING_URI,
+else a SQLite file in the run's directory.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ _ENVIRONMENT: dict[str, str | None] = {
     "GIT_PYTHON_REFRESH": "quiet",
 }
 _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
-"""MLflow's own are 120 s and 7 retries; delivery repeats by itself. Both can be set from outside."""
+"""MLflow's own are 120 s and 7 retries; delivery repeats by itself. Both can be set from
+outside.
+"""
 
 _OPEN_TIMEOUT_S = 30.0
 
@@ -68,24 +73,34 @@ class MlflowBackend:
         return 0.0
 
     def set_config(self, config: RunConfig) -> None:
-        """Log new params, tags for those that changed, and the artifacts that are not as they were."""
+        """Log new params, tags for those that changed, and the artifacts that are not as they
+        were.
+        """
         client = self._connect()
         wanted = self._params_of(config)
         new = {key: text for key, text in wanted.items() if key not in self._params}
         client.call("set", kind="params", values=new)
         self._params |= new
         changes = {form.key_form(f"{_CHANGED}{key}"): (key, text) for key, text in wanted.items()}
-        tags = {tag: text for tag, (key, text) in changes.items() if self._params[key] != text or tag in self._tags}
+        tags = {
+            tag: text
+            for tag, (key, text) in changes.items()
+            if self._params[key] != text or tag in self._tags
+        }
         if len(config.roles) > 1:
             tags[_NOTE_TAG] = _note(config)
-        self._set_tags(client, {tag: text for tag, text in tags.items() if self._tags.get(tag) != text})
+        self._set_tags(
+            client, {tag: text for tag, text in tags.items() if self._tags.get(tag) != text}
+        )
         for path, text in _artifacts(config).items():
             if self._artifacts.get(path) != text:
                 client.call("artifact", path=path, text=text)
                 self._artifacts[path] = text
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Log numbers as metrics, everything else as lines of an artifact, and the last of it as tags."""
+        """Log numbers as metrics, everything else as lines of an artifact, and the last of it as
+        tags.
+        """
         client = self._connect()
         for row in rows:
             self._warn(row)
@@ -93,11 +108,18 @@ class MlflowBackend:
         lines = [line for row in rows for line in form.lines(row)]
         if lines:
             path = f"rows/{form.key_form(rows[0].row_id.replace(':', '-').replace('/', '-'))}.jsonl"
-            client.call("artifact", path=path, text="".join(f"{form.line_text(line)}\n" for line in lines))
-            self._set_tags(client, {form.key_form(f"row/{x['key']}"): form.value_form(x["value"]) for x in lines})
+            client.call(
+                "artifact", path=path, text="".join(f"{form.line_text(line)}\n" for line in lines)
+            )
+            self._set_tags(
+                client,
+                {form.key_form(f"row/{x['key']}"): form.value_form(x["value"]) for x in lines},
+            )
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
-        """Give the run its final state, FINISHED, FAILED, or KILLED after a signal, and end the client's process."""
+        """Give the run its final state, FINISHED, FAILED, or KILLED after a signal, and end the
+        client's process.
+        """
         client, self._client, self._run = self._client, None, None
         if client is None:
             return
@@ -108,17 +130,27 @@ class MlflowBackend:
             client.close(timeout_s)
 
     def points(self, row: Row) -> list[Point]:
-        """One point a number (key, value, milliseconds, step), and one a line for everything else."""
-        numbers = [(key, "NaN" if math.isnan(value) else value, ms, step) for key, value, ms, step in form.numbers(row)]
+        """One point a number (key, value, milliseconds, step), and one a line for everything
+        else.
+        """
+        numbers = [
+            (key, "NaN" if math.isnan(value) else value, ms, step)
+            for key, value, ms, step in form.numbers(row)
+        ]
         return [*numbers, *(form.line_text(line) for line in form.lines(row))]
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
-        """What the server holds. MLflow keeps equal points of one run once, and so lines are told once."""
+        """What the server holds. MLflow keeps equal points of one run once, and so lines are told
+        once.
+        """
         with _reading(run) as client:
             if client is not None:
                 yield from (tuple(point) for point in client.stream("points"))
                 yield from dict.fromkeys(
-                    line for text in client.stream("texts", folder="rows") for line in text.split("\n") if line
+                    line
+                    for text in client.stream("texts", folder="rows")
+                    for line in text.split("\n")
+                    if line
                 )
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
@@ -132,17 +164,23 @@ class MlflowBackend:
                 return {}
             params: dict[str, Json] = client.call("data", kind="params")
             tags = client.call("data", kind="tags")
-        return {key: tags.get(form.key_form(f"{_CHANGED}{key}"), text) for key, text in params.items()}
+        return {
+            key: tags.get(form.key_form(f"{_CHANGED}{key}"), text) for key, text in params.items()
+        }
 
     def _params_of(self, config: RunConfig) -> dict[str, str]:
         params: dict[str, str] = {}
         for key, value in config.values.items():
             name, text = form.key_form(key), form.value_form(value)
             if name != key:
-                self._notices.once("key", f"names have letters, digits, _ - . : / only: {key!r} is stored as {name!r}")
+                self._notices.once(
+                    "key",
+                    f"names have letters, digits, _ - . : / only: {key!r} is stored as {name!r}",
+                )
             if text.endswith(form.WHOLE_ELSEWHERE):
                 self._notices.once(
-                    "length", f"{key} and others like it are cut at 6,000 characters, whole in config.json"
+                    "length",
+                    f"{key} and others like it are cut at 6,000 characters, whole in config.json",
                 )
             params[name] = text
         return params
@@ -151,13 +189,19 @@ class MlflowBackend:
         for key, value in flatten(row.metrics).items():
             if not isinstance(value, (int, float)):
                 self._notices.once(
-                    "text", f"{key} and others like it are not numbers: they are in the artifacts, in rows/"
+                    "text",
+                    f"{key} and others like it are not numbers: they are in the artifacts, in"
+                    " rows/",
                 )
             elif not math.isnan(form.number_form(value)) and form.number_form(value) != value:
-                self._notices.once("number", f"{key} has a value that is no double, which is stored as the nearest one")
+                self._notices.once(
+                    "number",
+                    f"{key} has a value that is no double, which is stored as the nearest one",
+                )
             if form.key_form(key) != key:
                 self._notices.once(
-                    "metric", f"names have letters, digits, _ - . : / only: {key!r} is stored in that form"
+                    "metric",
+                    f"names have letters, digits, _ - . : / only: {key!r} is stored in that form",
                 )
 
     def _set_tags(self, client: VendorProcess, tags: dict[str, str]) -> None:
@@ -171,7 +215,9 @@ class MlflowBackend:
         if self._client is None or not self._client.is_alive:
             self._client = client = _start(is_private=not _server(self._run))
             tags = {"group": self._run.group} if self._run.group else {}
-            client.call("open", _OPEN_TIMEOUT_S, **_address(self._run), name=self._run.name, tags=tags)
+            client.call(
+                "open", _OPEN_TIMEOUT_S, **_address(self._run), name=self._run.name, tags=tags
+            )
             self._params = client.call("data", kind="params")
             self._tags = client.call("data", kind="tags")
         return self._client
@@ -179,17 +225,25 @@ class MlflowBackend:
 
 def _check_packages(run: RunFacts) -> None:
     require_packages("mlflow")
-    if _address(run)["uri"].startswith("sqlite:") and importlib.util.find_spec("sqlalchemy") is None:
+    if (
+        _address(run)["uri"].startswith("sqlite:")
+        and importlib.util.find_spec("sqlalchemy") is None
+    ):
         raise SettingsError(
-            "--use-mlflow without --mlflow-tracking-uri (or MLFLOW_TRACKING_URI) keeps its data in a SQLite file, "
-            "which needs the whole package: give the address of a server, or pip install mlflow"
+            "--use-mlflow without --mlflow-tracking-uri (or MLFLOW_TRACKING_URI) keeps its data in"
+            " a SQLite file, which needs the whole package: give the address of a server, or pip"
+            " install mlflow"
         )
 
 
 def _address(run: RunFacts) -> dict[str, Any]:
     local = run.directory / "mlflow"
     uri = _server(run)
-    experiment = run.options.get("mlflow_experiment") or os.environ.get("MLFLOW_EXPERIMENT_NAME") or run.project
+    experiment = (
+        run.options.get("mlflow_experiment")
+        or os.environ.get("MLFLOW_EXPERIMENT_NAME")
+        or run.project
+    )
     if not uri:
         local.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {
@@ -237,4 +291,7 @@ def _artifacts(config: RunConfig) -> dict[str, str]:
         "config.json": text(dict(config.values)),
         "roles.json": text({k: dict(v) for k, v in config.roles.items()}),
     }
-    return whole | {"role_diff.json": text(role_diff(config)), "role_diff.md": markdown_diff(config)}
+    return whole | {
+        "role_diff.json": text(role_diff(config)),
+        "role_diff.md": markdown_diff(config),
+    }

@@ -1,9 +1,11 @@
-"""MLflow's client, as called in the process that `vendor_process` starts: one run, found again by our run id.
+"""MLflow's client, as called in the process that `vendor_process` starts: one run, found again by
+our run id.
 
-Why a process: time limits, retries and telemetry are settings that MLflow reads from the environment at each request.
+Why a process: time limits, retries and telemetry are settings that MLflow reads from the
+environment at each request.
 
-Policy: synchronous calls only (its asynchronous queue lost 123 of 300 calls in a burst, measured), within the server's
-limits for a request.
+Policy: synchronous calls only (its asynchronous queue lost 123 of 300 calls in a burst, measured),
+within the server's limits for a request.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ RUN_TAG = "slime_logging.run_id"
 _BATCH_METRICS = 1000
 _BATCH_PARAMS = 100
 _BATCH_BYTES = 500_000
-"""MLflow's limits (utils/validation.py in 3.17): 1,000 metrics, 100 params or tags and 1,000,000 bytes a request."""
+"""MLflow's limits (utils/validation.py in 3.17): 1,000 metrics, 100 params or tags and 1,000,000
+bytes a request.
+"""
 
 _PERMANENT_STATUS = range(400, 500)
 _PASSING_STATUS = frozenset({408, 409, 423, 425, 429})
@@ -28,15 +32,26 @@ def _client(uri: str) -> Any:
     import mlflow
     from mlflow.tracking import MlflowClient
 
-    mlflow.set_tracking_uri(uri)  # MLflow 3.4 and older send artifacts there, whatever the client was told
+    mlflow.set_tracking_uri(
+        uri
+    )  # MLflow 3.4 and older send artifacts there, whatever the client was told
     return MlflowClient(tracking_uri=uri)
 
 
-def _open(uri: str, experiment: str, artifacts: str | None, run_id: str, name: str, tags: Mapping[str, str]) -> None:
+def _open(
+    uri: str,
+    experiment: str,
+    artifacts: str | None,
+    run_id: str,
+    name: str,
+    tags: Mapping[str, str],
+) -> None:
     """Find the run by its tag, or create it; either way it is RUNNING afterwards."""
     client = _client(uri)
     found = client.get_experiment_by_name(experiment)
-    experiment_id = found.experiment_id if found else _create_experiment(client, experiment, artifacts)
+    experiment_id = (
+        found.experiment_id if found else _create_experiment(client, experiment, artifacts)
+    )
     run = _find(client, experiment_id, run_id)
     if run is None:
         run = client.create_run(experiment_id, tags={**tags, RUN_TAG: run_id}, run_name=name)
@@ -58,7 +73,9 @@ def _create_experiment(client: Any, name: str, artifacts: str | None) -> str:
 
 
 def _find(client: Any, experiment_id: str, run_id: str) -> Any | None:
-    runs = client.search_runs([experiment_id], f"tags.`{RUN_TAG}` = '{run_id}'", order_by=["attributes.start_time ASC"])
+    runs = client.search_runs(
+        [experiment_id], f"tags.`{RUN_TAG}` = '{run_id}'", order_by=["attributes.start_time ASC"]
+    )
     return runs[0] if runs else None
 
 
@@ -126,9 +143,13 @@ def _texts(folder: str) -> Iterator[str]:
     from pathlib import Path
 
     client, run_id = _state["client"], _state["run_id"]
-    for artifact in sorted(client.list_artifacts(run_id, folder), key=lambda found: str(found.path)):
+    for artifact in sorted(
+        client.list_artifacts(run_id, folder), key=lambda found: str(found.path)
+    ):
         with tempfile.TemporaryDirectory() as place:
-            yield Path(client.download_artifacts(run_id, artifact.path, place)).read_text(encoding="utf-8")
+            yield Path(client.download_artifacts(run_id, artifact.path, place)).read_text(
+                encoding="utf-8"
+            )
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -1,7 +1,9 @@
-"""The forms in which MLflow takes names, values and rows; limits from mlflow 3.17, utils/validation.py.
+"""The forms in which MLflow takes names, values and rows; limits from mlflow 3.17,
+utils/validation.py.
 
-Policy: pure functions. Names keep what is allowed (letters, digits, `_ - . : /` and spaces, no empty, `.` or `..` part)
-and spell out the rest, `pass@1` -> `pass_at_1`, so that different names stay different wherever that is likely.
+Policy: pure functions. Names keep what is allowed (letters, digits, `_ - . : /` and spaces, no
+empty, `.` or `..` part) and spell out the rest, `pass@1` -> `pass_at_1`, so that different names
+stay different wherever that is likely.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from slime_logging.values.row import Row
 _KEY_CHARACTERS = 250
 _VALUE_CHARACTERS = 6000
 _FORBIDDEN = re.compile(r"[^\w\-. :/]")
-_SPELLED = {"@": "_at_", "%": "_percent_", "#": "_number_", "+": "_plus_", "=": "_is_", "<": "_lt_", ">": "_gt_"}
+_SPELLED = {
+    "@": "_at_",
+    "%": "_percent_",
+    "#": "_number_",
+    "+": "_plus_",
+    "=": "_is_",
+    "<": "_lt_",
+    ">": "_gt_",
+}
 _UNIQUE_PATH = {"": "_empty_", ".": "_x2e_", "..": "_x2e_x2e_"}
 WHOLE_ELSEWHERE = ", whole in config.json)"
 """How a value ends that was cut."""
@@ -30,7 +40,9 @@ _INT64_MAX = 2**63 - 1
 
 def key_form(key: str) -> str:
     """The name under which MLflow keeps a param, metric or tag."""
-    spelled = _FORBIDDEN.sub(lambda found: _SPELLED.get(found[0], f"_x{ord(found[0]):x}_"), clean_text(key))
+    spelled = _FORBIDDEN.sub(
+        lambda found: _SPELLED.get(found[0], f"_x{ord(found[0]):x}_"), clean_text(key)
+    )
     unique = "/".join(_UNIQUE_PATH.get(part, part) for part in spelled.split("/"))
     if len(unique) <= _KEY_CHARACTERS:
         return unique
@@ -38,7 +50,9 @@ def key_form(key: str) -> str:
 
 
 def value_form(value: Json) -> str:
-    """A param's or tag's text: Python's for single values, like MLflow's, JSON for nested ones, cut at 6,000."""
+    """A param's or tag's text: Python's for single values, like MLflow's, JSON for nested ones, cut
+    at 6,000.
+    """
     if isinstance(value, str):
         text = clean_text(value)
     else:
@@ -56,8 +70,13 @@ def number_form(value: float) -> float:
 
 
 def numbers(row: Row) -> Iterator[tuple[str, float, int, int]]:
-    """Key, value, milliseconds and step of every number in a row; a fractional step stays under its step key."""
-    milliseconds, step = max(0, round(row.time_s * 1000)), max(-_INT64_MAX, min(_INT64_MAX, int(row.step)))
+    """Key, value, milliseconds and step of every number in a row; a fractional step stays under its
+    step key.
+    """
+    milliseconds, step = (
+        max(0, round(row.time_s * 1000)),
+        max(-_INT64_MAX, min(_INT64_MAX, int(row.step))),
+    )
     metrics = flatten(row.metrics)
     if step != row.step:
         metrics.setdefault(clean_text(row.step_key), row.step)
@@ -85,7 +104,9 @@ def line_text(line: dict[str, Json]) -> str:
 
 
 def status_form(exit_code: int) -> str:
-    """MLflow's final state for an exit code; a signal, by number or as a shell reports it, is KILLED."""
+    """MLflow's final state for an exit code; a signal, by number or as a shell reports it, is
+    KILLED.
+    """
     if exit_code == 0:
         return "FINISHED"
     return "KILLED" if exit_code < 0 or exit_code in (130, 137, 143) else "FAILED"

@@ -1,10 +1,12 @@
-"""SwanLab: one run, the whole configuration searchable with the other roles' under `<role>/`, rows with explicit steps.
+"""SwanLab: one run, the whole configuration searchable with the other roles' under `<role>/`, rows
+with explicit steps.
 
-`role_diff` in the configuration has what differs between the roles. SwanLab shows runs in its cloud only: offline,
-its files go to `swanlab` in the run's directory, to be uploaded by `swanlab sync`.
+`role_diff` in the configuration has what differs between the roles. SwanLab shows runs in its cloud
+only: offline, its files go to `swanlab` in the run's directory, to be uploaded by `swanlab sync`.
 
-Policy: SwanLab's client has a queue of its own, so rows are certain only when `close` returned. Offline, each writer
-makes a directory of its own with the run's id, and everything can be read back from them; online nothing can.
+Policy: SwanLab's client has a queue of its own, so rows are certain only when `close` returned.
+Offline, each writer makes a directory of its own with the run's id, and everything can be read back
+from them; online nothing can.
 """
 
 from __future__ import annotations
@@ -18,7 +20,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import Notices, as_double, as_text, clean_text, flatten, role_diff, storable
+from slime_logging.backends.forms import (
+    Notices,
+    as_double,
+    as_text,
+    clean_text,
+    flatten,
+    role_diff,
+    storable,
+)
 from slime_logging.backends.packages import require_packages
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import WillNeverWork
@@ -32,7 +42,14 @@ _KEY_CHARACTERS, _PROJECT_CHARACTERS, _ID_CHARACTERS = 500, 100, 500
 _OPEN_TIMEOUT_S = 30.0
 _ORPHAN_S = 1.0
 _ENVIRONMENT: dict[str, str | None] = dict.fromkeys(
-    ("SWANLAB_RUN_ID", "SWANLAB_RESUME", "SWANLAB_EXP_NAME", "SWANLAB_GROUP", "SWANLAB_LOGDIR", "SWANLAB_LOG_DIR")
+    (
+        "SWANLAB_RUN_ID",
+        "SWANLAB_RESUME",
+        "SWANLAB_EXP_NAME",
+        "SWANLAB_GROUP",
+        "SWANLAB_LOGDIR",
+        "SWANLAB_LOG_DIR",
+    )
 )
 """What the run decides: a variable left over from another job must not."""
 
@@ -57,7 +74,12 @@ class SwanlabBackend:
         require_packages("swanlab")
         client = VendorProcess("swanlab", _MODULE, _ENVIRONMENT, is_private=True)
         workspace = run.options.get("swanlab_workspace")
-        facts = {"project": _project(run), "workspace": workspace, "name": run.name[:512], "group": run.group}
+        facts = {
+            "project": _project(run),
+            "workspace": workspace,
+            "name": run.name[:512],
+            "group": run.group,
+        }
         where = {"mode": _mode(run), "log_dir": _place(run), "run_id": _id(run)}
         try:
             client.call("open", _OPEN_TIMEOUT_S, facts=facts, **where)
@@ -77,10 +99,14 @@ class SwanlabBackend:
 
     def write(self, rows: Sequence[Row]) -> None:
         """Put the rows into the client's queue."""
-        self._opened().call("rows", rows=[(_step(row), _microseconds(row), dict(self._values(row))) for row in rows])
+        self._opened().call(
+            "rows", rows=[(_step(row), _microseconds(row), dict(self._values(row))) for row in rows]
+        )
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
-        """Flush, with the final state success, crashed, or aborted after a signal, and end the client's process."""
+        """Flush, with the final state success, crashed, or aborted after a signal, and end the
+        client's process.
+        """
         client, self._client = self._client, None
         if client is None:
             return
@@ -98,9 +124,11 @@ class SwanlabBackend:
 
     @property
     def read_points(self) -> Callable[[RunFacts], Iterator[Point]]:
-        """Everything in the run's local files, as a function of the run, which raises WillNeverWork online.
+        """Everything in the run's local files, as a function of the run, which raises WillNeverWork
+        online.
 
-        A backend that has an online run open has no such attribute: delivery then sends again what is not confirmed.
+        A backend that has an online run open has no such attribute: delivery then sends again what
+        is not confirmed.
         """
         if self._run is not None and _mode(self._run) == "online":
             raise AttributeError("read_points")
@@ -110,7 +138,10 @@ class SwanlabBackend:
         """The flat view; None as text, since SwanLab makes `{}` of it."""
         if any(value is None for value in config.values.values()):
             self._notices.once("None", "None in the configuration is stored as the text None")
-        held = {clean_text(key): "None" if value is None else storable(value) for key, value in config.values.items()}
+        held = {
+            clean_text(key): "None" if value is None else storable(value)
+            for key, value in config.values.items()
+        }
         if len(config.roles) > 1:
             held["role_diff"] = storable({key: dict(by) for key, by in role_diff(config).items()})
         return held
@@ -122,27 +153,41 @@ class SwanlabBackend:
         return held
 
     def _values(self, row: Row) -> Iterator[tuple[str, float | str]]:
-        """Numbers, and texts under keys of their own, because a column of SwanLab has values of one kind."""
+        """Numbers, and texts under keys of their own, because a column of SwanLab has values of one
+        kind.
+        """
         metrics = flatten(row.metrics)
         if _step(row) != row.step:
-            self._notices.once("step", f"step {row.step} is no whole number from 0 to 2**48: see {row.step_key}")
+            self._notices.once(
+                "step", f"step {row.step} is no whole number from 0 to 2**48: see {row.step_key}"
+            )
             metrics.setdefault(clean_text(row.step_key), row.step)
         for key, value in metrics.items():
             name = _key(key)
             if name != key:
-                self._notices.once("key", f"{key!r} is no name for a column: it is stored as {name!r}")
+                self._notices.once(
+                    "key", f"{key!r} is no name for a column: it is stored as {name!r}"
+                )
             if isinstance(value, (int, float)):
                 yield name, self._number(key, value)
             else:
-                self._notices.once("text", f"{key} and others like it are no numbers: stored as texts, in <key>/text")
+                self._notices.once(
+                    "text",
+                    f"{key} and others like it are no numbers: stored as texts, in <key>/text",
+                )
                 yield f"{name}{_TEXT_SUFFIX}", "None" if value is None else as_text(value)
 
     def _number(self, key: str, value: float) -> float:
         if isinstance(value, int) and abs(value) > _EXACT:
-            self._notices.once("int", f"{key} and others like it are rounded to a double, being beyond 2**53")
+            self._notices.once(
+                "int", f"{key} and others like it are rounded to a double, being beyond 2**53"
+            )
         number = as_double(value)
         if math.isinf(number):
-            self._notices.once("infinity", f"{key} is infinite, of which SwanLab makes NaN: the largest number is kept")
+            self._notices.once(
+                "infinity",
+                f"{key} is infinite, of which SwanLab makes NaN: the largest number is kept",
+            )
             return math.copysign(sys.float_info.max, number)
         return number
 
@@ -154,7 +199,9 @@ class SwanlabBackend:
 
 def _read_points(run: RunFacts) -> Iterator[Point]:
     with _reading(run) as client:
-        for key, microseconds, step, value in client.stream("points", log_dir=_place(run), run_id=_id(run)):
+        for key, microseconds, step, value in client.stream(
+            "points", log_dir=_place(run), run_id=_id(run)
+        ):
             yield key, microseconds, step, _comparable(value)
 
 
@@ -178,7 +225,9 @@ def _id(run: RunFacts) -> str:
 
 
 def _key(key: str) -> str:
-    """A column's name: SwanLab cuts spaces, dots and slashes off both ends, and drops control characters' owners."""
+    """A column's name: SwanLab cuts spaces, dots and slashes off both ends, and drops control
+    characters' owners.
+    """
     name = re.sub(r"[\x00-\x1f\x7f]", lambda found: f"_x{ord(found[0]):02x}_", key)
     if not name or name != name.strip(" ./"):
         name = f"_{name}_"
@@ -208,7 +257,9 @@ def _comparable(value: float | str) -> float | str:
 
 
 def _state(exit_code: int) -> str:
-    """SwanLab's final state for an exit code; a signal, by number or as a shell reports it, is aborted."""
+    """SwanLab's final state for an exit code; a signal, by number or as a shell reports it, is
+    aborted.
+    """
     if exit_code == 0:
         return "success"
     return "aborted" if exit_code < 0 or exit_code in (130, 137, 143) else "crashed"
@@ -217,7 +268,9 @@ def _state(exit_code: int) -> str:
 @contextmanager
 def _reading(run: RunFacts) -> Iterator[VendorProcess]:
     if _mode(run) == "online":
-        raise WillNeverWork("swanlab: an online run cannot be read back; only its own page can tell")
+        raise WillNeverWork(
+            "swanlab: an online run cannot be read back; only its own page can tell"
+        )
     client = VendorProcess("swanlab", _MODULE, _ENVIRONMENT)
     try:
         yield client

@@ -1,11 +1,12 @@
 """SwanLab's client, as called in the process that `vendor_process` starts.
 
-Why a process: SwanLab allows one run a process, takes over signals and the exception hook, prints, and asks for a key
-where there is a terminal.
+Why a process: SwanLab allows one run a process, takes over signals and the exception hook, prints,
+and asks for a key where there is a terminal.
 
-Rows go to its event queue rather than to `swanlab.log`, which would stamp them with the time of arrival. Of a metric
-SwanLab keeps one value a step and drops every other without a word (a lower one too after a resume): such a value goes
-to a column of its own, `<key>~2`. Checked with swanlab 0.10.3.
+Rows go to its event queue rather than to `swanlab.log`, which would stamp them with the time of
+arrival. Of a metric SwanLab keeps one value a step and drops every other without a word (a lower
+one too after a resume): such a value goes to a column of its own, `<key>~2`. Checked with swanlab
+0.10.3.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str)
     """Start a run, or online continue the one with this id."""
     import swanlab
 
-    off = dict.fromkeys(("hardware", "runtime", "requirements", "conda", "git", "swanlab", "monitor"), False)
+    off = dict.fromkeys(
+        ("hardware", "runtime", "requirements", "conda", "git", "swanlab", "monitor"), False
+    )
     settings = swanlab.Settings(interactive=False, probe=off, terminal={"proxy_type": "none"})
     if mode == "online" and settings.api_key:
         _log_in(settings.api_host, settings.api_key)
@@ -48,14 +51,18 @@ def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str)
 
 
 def _watch(run: Any) -> None:
-    """Note what SwanLab's client only prints: batches that the server refused, and an end that it did not take."""
+    """Note what SwanLab's client only prints: batches that the server refused, and an end that it
+    did not take.
+    """
     from swanlab.sdk.internal.core_python.transport.sender import HttpRecordSender
 
     upload, confirm = HttpRecordSender.upload, run._core.confirm_run_finish
 
     def watched_upload(sender: Any, record_type: str, records: Any) -> Any:
         result = upload(sender, record_type, records)
-        _state["trouble"] += [one.message for one in result.failures if not result.remaining_records]
+        _state["trouble"] += [
+            one.message for one in result.failures if not result.remaining_records
+        ]
         return result
 
     def watched_confirm(*arguments: Any) -> Any:
@@ -69,7 +76,9 @@ def _watch(run: Any) -> None:
 
 
 def _log_in(host: str, key: str) -> None:
-    """Try the key first: SwanLab takes a server that is down, like any other trouble, for a wrong key."""
+    """Try the key first: SwanLab takes a server that is down, like any other trouble, for a wrong
+    key.
+    """
     import requests
 
     url = f"{host.rstrip('/')}/api/login/api_key"
@@ -77,7 +86,11 @@ def _log_in(host: str, key: str) -> None:
 
 
 def _config(values: Mapping[str, Json]) -> None:
-    new = {key: value for key, value in values.items() if key not in _state["config"] or _state["config"][key] != value}
+    new = {
+        key: value
+        for key, value in values.items()
+        if key not in _state["config"] or _state["config"][key] != value
+    }
     if new:
         _state["run"].config.update(new)
         _state["config"] |= new
@@ -89,7 +102,9 @@ def _rows(rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
     from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyped, unused-ignore]
     from swanlab.sdk.internal.bus import MetricLogEvent
 
-    _state["run"]._core._store.ensure_flushed()  # what was queued before; its own file buffer waits for 8 KiB
+    _state[
+        "run"
+    ]._core._store.ensure_flushed()  # what was queued before; its own file buffer waits for 8 KiB
     for step, microseconds, values in rows:
         timestamp = Timestamp()
         timestamp.FromMicroseconds(microseconds)
@@ -97,11 +112,15 @@ def _rows(rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
             _unused(key, step): swanlab.Text(value) if isinstance(value, str) else value
             for key, value in values.items()
         }
-        _state["run"]._components.emitter.emit(MetricLogEvent(data=data, step=step, timestamp=timestamp))
+        _state["run"]._components.emitter.emit(
+            MetricLogEvent(data=data, step=step, timestamp=timestamp)
+        )
 
 
 def _unused(key: str, step: int) -> str:
-    """The first of `key`, `key~2`, ... that has no value at this step yet, nor one that SwanLab knew at the start."""
+    """The first of `key`, `key~2`, ... that has no value at this step yet, nor one that SwanLab
+    knew at the start.
+    """
     from pyroaring import BitMap64
 
     column, number = key, 2
@@ -117,7 +136,9 @@ def _unused(key: str, step: int) -> str:
 
 
 def _finish(state: str | None, error: str | None) -> None:
-    """End the run; with None leave it open, everything so far in its file (an online run can only be ended)."""
+    """End the run; with None leave it open, everything so far in its file (an online run can only
+    be ended).
+    """
     run = _state["run"]
     if state is None and run.mode != "online":
         # Its consumer writes what is queued before it ends; the run gets no end record.
@@ -139,7 +160,9 @@ def abandon() -> None:
 
 
 def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | str]]:
-    """Key, microseconds, step and value of everything in the run's local files, in the order of their names."""
+    """Key, microseconds, step and value of everything in the run's local files, in the order of
+    their names.
+    """
     from swanlab.proto.swanlab.record.v1.record_pb2 import Record
 
     for directory in _directories(log_dir, run_id):
@@ -148,7 +171,11 @@ def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | 
             kind = record.WhichOneof("record_type")
             if kind in ("scalar", "media"):
                 held = getattr(record, kind)
-                value = held.value.number if kind == "scalar" else _text(directory, held.value.items[0].filename)
+                value = (
+                    held.value.number
+                    if kind == "scalar"
+                    else _text(directory, held.value.items[0].filename)
+                )
                 yield _AGAIN.sub("", held.key), held.timestamp.ToMicroseconds(), held.step, value
 
 

@@ -1,11 +1,14 @@
-"""TensorBoard: one directory for each role, with its hyperparameters un-prefixed and its rows as scalars and text.
+"""TensorBoard: one directory for each role, with its hyperparameters un-prefixed and its rows as
+scalars and text.
 
-The hparams page shows actor and critic as two lines of one table; the text page has a table of what differs, and every
-value as JSON, because the hparams page loads 1,000 keys at most. Rows of processes without a role are in `job`.
+The hparams page shows actor and critic as two lines of one table; the text page has a table of what
+differs, and every value as JSON, because the hparams page loads 1,000 keys at most. Rows of
+processes without a role are in `job`.
 
-Policy: rows are in the file when `write` returns, an event each, with the row's own time, so that they can be read back
-one by one. Files are written by tensorboard's `RecordWriter` and not by its `EventFileWriter`: that imports TensorFlow
-where it is installed, and loses its queue when the process is killed. A new writer opens new files.
+Policy: rows are in the file when `write` returns, an event each, with the row's own time, so that
+they can be read back one by one. Files are written by tensorboard's `RecordWriter` and not by its
+`EventFileWriter`: that imports TensorFlow where it is installed, and loses its queue when the
+process is killed. A new writer opens new files.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ _ROWS_SUFFIX, _CONFIG_SUFFIX = ".rows", ".config"
 _JOB_DIRECTORY = "job"
 _SAFE = " -_.~"
 _CONFIG_FILE = "events.out.tfevents.0000000000"
-"""Sorts before every file of rows: TensorBoard reads the files of a directory in the order of their names."""
+"""Sorts before every file of rows: TensorBoard reads the files of a directory in the order of their
+names.
+"""
 
 
 class TensorboardBackend:
@@ -66,7 +71,9 @@ class TensorboardBackend:
         self._config: RunConfig | None = None
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
-        """Create the run's directory, with a link from ours where TENSORBOARD_DIR or the flags put it elsewhere."""
+        """Create the run's directory, with a link from ours where TENSORBOARD_DIR or the flags put
+        it elsewhere.
+        """
         require_packages("tensorboard")
         try:
             place, link = _place(run), run.directory / "tensorboard"
@@ -85,7 +92,9 @@ class TensorboardBackend:
         return 0.0
 
     def set_config(self, config: RunConfig) -> None:
-        """Replace the file that holds the configuration of each role; TensorBoard shows the first one it finds."""
+        """Replace the file that holds the configuration of each role; TensorBoard shows the first
+        one it finds.
+        """
         self._write_config(config, exit_code=None)
         self._config = config
 
@@ -95,7 +104,9 @@ class TensorboardBackend:
         records: dict[str, list[bytes]] = {}
         for row in rows:
             summaries = [_summary(tag, value) for tag, value in self._tags(row)]
-            records.setdefault(_directory(row.role), []).append(events.event(row.time_s, _step(row), summaries))
+            records.setdefault(_directory(row.role), []).append(
+                events.event(row.time_s, _step(row), summaries)
+            )
         for directory, batch in records.items():
             try:
                 if directory not in self._files:
@@ -104,7 +115,8 @@ class TensorboardBackend:
                     )
                 self._files[directory].append(batch)
             except OSError as error:
-                # The file may end in half a record, behind which nothing would be found: the next rows get a new one.
+                # The file may end in half a record, behind which nothing would be found: the next
+                # rows get a new one.
                 self._forget(directory)
                 raise TryAgain(f"tensorboard: cannot write in {_place(run)}: {error}") from error
 
@@ -125,10 +137,15 @@ class TensorboardBackend:
         return [(_directory(row.role), row.time_s, _step(row), tags)]
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
-        """The events of rows in the run's files; half a record at the end of a file is the mark of a killed writer."""
+        """The events of rows in the run's files; half a record at the end of a file is the mark of
+        a killed writer.
+        """
         for directory, event in _read(run, _ROWS_SUFFIX):
             if event.HasField("summary"):
-                tags = tuple((value.tag, _comparable(events.held_value(value))) for value in event.summary.value)
+                tags = tuple(
+                    (value.tag, _comparable(events.held_value(value)))
+                    for value in event.summary.value
+                )
                 yield directory, event.wall_time, event.step, tags
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
@@ -158,10 +175,14 @@ class TensorboardBackend:
                 events.text("config/json", f"```json\n{listing}\n```"),
             ]
             if role == JOB:
-                summaries.append(events.text("config/difference of the roles", markdown_diff(config)))
+                summaries.append(
+                    events.text("config/difference of the roles", markdown_diff(config))
+                )
             if exit_code is not None:
                 summaries.append(events.session_end(exit_code == 0, time.time()))
-            self._replace_config(_place(run) / _directory(role), events.event(run.created_s, 0, summaries))
+            self._replace_config(
+                _place(run) / _directory(role), events.event(run.created_s, 0, summaries)
+            )
 
     def _replace_config(self, place: Path, record: bytes) -> None:
         """Put a file with one event in the place of the one there; a reader sees either, whole."""
@@ -173,7 +194,9 @@ class TensorboardBackend:
             partial.replace(place / f"{_CONFIG_FILE}.{_mark(self._opened())}{_CONFIG_SUFFIX}")
         except OSError as error:
             partial.unlink(missing_ok=True)
-            raise TryAgain(f"tensorboard: cannot write the configuration in {place}: {error}") from error
+            raise TryAgain(
+                f"tensorboard: cannot write the configuration in {place}: {error}"
+            ) from error
 
     def _hparam(self, key: str, value: Json) -> Json:
         """Hyperparameters are doubles, bools and texts."""
@@ -183,12 +206,15 @@ class TensorboardBackend:
             return float(value)  # type: ignore[arg-type]
         if not isinstance(value, str):
             self._notices.once(
-                "hparam", f"{key} and others like it (None, lists, mappings) are hyperparameters as text"
+                "hparam",
+                f"{key} and others like it (None, lists, mappings) are hyperparameters as text",
             )
         return "None" if value is None else as_text(value)
 
     def _tags(self, row: Row) -> list[tuple[str, float | str]]:
-        """What is shown for a row; text has tags of its own, because TensorBoard shows one kind of value for a tag."""
+        """What is shown for a row; text has tags of its own, because TensorBoard shows one kind of
+        value for a tag.
+        """
         tags: list[tuple[str, float | str]] = []
         metrics = flatten(row.metrics)
         if _step(row) != row.step:
@@ -197,7 +223,9 @@ class TensorboardBackend:
             if isinstance(value, (int, float)):
                 tags.append((key, self._single(key, value)))
             else:
-                self._notices.once("text", f"{key} and others like it are not numbers: they are on the text page")
+                self._notices.once(
+                    "text", f"{key} and others like it are not numbers: they are on the text page"
+                )
                 tags.append((f"{key}/text_summary", "None" if value is None else as_text(value)))
         return tags
 
@@ -205,11 +233,15 @@ class TensorboardBackend:
         """The nearest number in single precision."""
         number = as_double(value)
         if math.isfinite(number) and abs(number) > _SINGLE_MAX:
-            self._notices.once("range", f"{key} is beyond the range of TensorBoard's numbers: the largest is kept")
+            self._notices.once(
+                "range", f"{key} is beyond the range of TensorBoard's numbers: the largest is kept"
+            )
             return math.copysign(_SINGLE_MAX, number)
         (single,) = struct.unpack("<f", struct.pack("<f", number))
         if isinstance(value, int) and single != value:
-            self._notices.once("int", f"{key} and others like it are rounded to TensorBoard's 24 bits")
+            self._notices.once(
+                "int", f"{key} and others like it are rounded to TensorBoard's 24 bits"
+            )
         return float(single)
 
     def _forget(self, directory: str) -> None:
@@ -224,13 +256,17 @@ class TensorboardBackend:
 
 
 def _place(run: RunFacts) -> Path:
-    """Where the run's directories are: where an earlier writer put them, else by environment, flags, or ours."""
+    """Where the run's directories are: where an earlier writer put them, else by environment,
+    flags, or ours.
+    """
     link = run.directory / "tensorboard"
     if link.exists():
         return link.resolve()
     project, experiment = run.options.get("tb_project_name"), run.options.get("tb_experiment_name")
     if os.environ.get("TENSORBOARD_DIR"):
-        return Path(os.environ["TENSORBOARD_DIR"]).expanduser().absolute() / quote(experiment or run.name, safe=_SAFE)
+        return Path(os.environ["TENSORBOARD_DIR"]).expanduser().absolute() / quote(
+            experiment or run.name, safe=_SAFE
+        )
     if project:
         return Path("tensorboard_log", project, experiment or run.name).absolute()
     return link
@@ -242,7 +278,11 @@ def _is_inside(run: RunFacts) -> bool:
 
 
 def _directory(role: str | None) -> str:
-    return quote(role, safe=_SAFE) if role and role != _JOB_DIRECTORY else f"{_JOB_DIRECTORY}{'~' if role else ''}"
+    return (
+        quote(role, safe=_SAFE)
+        if role and role != _JOB_DIRECTORY
+        else f"{_JOB_DIRECTORY}{'~' if role else ''}"
+    )
 
 
 def _mark(run: RunFacts) -> str:
@@ -251,9 +291,12 @@ def _mark(run: RunFacts) -> str:
 
 
 def _file_name(run: RunFacts) -> str:
-    """A name like tensorboard's own, but unique: theirs are the same for two writers that start in one second."""
+    """A name like tensorboard's own, but unique: theirs are the same for two writers that start in
+    one second.
+    """
     host, unique = socket.gethostname(), uuid.uuid4().hex[:12]
-    return f"events.out.tfevents.{int(time.time()):010d}.{host}.{os.getpid()}.{unique}.{_mark(run)}{_ROWS_SUFFIX}"
+    made = f"{int(time.time()):010d}.{host}.{os.getpid()}.{unique}"
+    return f"events.out.tfevents.{made}.{_mark(run)}{_ROWS_SUFFIX}"
 
 
 def _read(run: RunFacts, suffix: str) -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,8 @@
-"""Event files as TensorBoard reads them: made of tensorboard's own record format and messages, without TensorFlow.
+"""Event files as TensorBoard reads them: made of tensorboard's own record format and messages,
+without TensorFlow.
 
-Policy: what was appended is in the file, in the operating system's hands, when `append` returns. Reading stops at the
-first record that is not whole, as TensorBoard's does.
+Policy: what was appended is in the file, in the operating system's hands, when `append` returns.
+Reading stops at the first record that is not whole, as TensorBoard's does.
 """
 
 from __future__ import annotations
@@ -18,14 +19,21 @@ class EventFile:
     """A new file of events."""
 
     def __init__(self, path: Path, *, is_private: bool) -> None:
-        """Make it, 0600 in a directory of 0700 with `is_private`, else as the process's umask says."""
+        """Make it, 0600 in a directory of 0700 with `is_private`, else as the process's umask
+        says.
+        """
         from tensorboard.compat.proto import event_pb2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         path.parent.mkdir(mode=0o700 if is_private else 0o777, parents=True, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600 if is_private else 0o666)
+        fd = os.open(
+            path,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC,
+            0o600 if is_private else 0o666,
+        )
         self._records = RecordWriter(os.fdopen(fd, "wb"))
-        # Without this version TensorBoard purges every point whose step is not lower than a later one's.
+        # Without this version TensorBoard purges every point whose step is not lower than a later
+        # one's.
         self._records.write(event_pb2.Event(file_version="brain.Event:2").SerializeToString())
         self._records.flush()
 
@@ -47,12 +55,16 @@ def event(time_s: float, step: int, summaries: Sequence[Any]) -> bytes:
     """One event with all the values of a row."""
     from tensorboard.compat.proto import event_pb2, summary_pb2
 
-    message = event_pb2.Event(wall_time=time_s, step=step, summary=summary_pb2.Summary(value=summaries))
+    message = event_pb2.Event(
+        wall_time=time_s, step=step, summary=summary_pb2.Summary(value=summaries)
+    )
     return bytes(message.SerializeToString())
 
 
 def scalar(tag: str, value: float) -> Any:
-    """A number, in single precision: TensorBoard's default data server shows no double (0.7.2, checked)."""
+    """A number, in single precision: TensorBoard's default data server shows no double (0.7.2,
+    checked).
+    """
     from tensorboard.compat.proto import summary_pb2
 
     return summary_pb2.Summary.Value(tag=tag, simple_value=value)
@@ -64,7 +76,9 @@ def text(tag: str, value: str) -> Any:
     from tensorboard.plugins.text import metadata
 
     tensor = tensor_pb2.TensorProto(dtype=types_pb2.DT_STRING, string_val=[value.encode()])
-    return summary_pb2.Summary.Value(tag=tag, tensor=tensor, metadata=metadata.create_summary_metadata("", ""))
+    return summary_pb2.Summary.Value(
+        tag=tag, tensor=tensor, metadata=metadata.create_summary_metadata("", "")
+    )
 
 
 def session_start(name: str, hparams: Mapping[str, Json], start_s: float) -> Any:
@@ -82,7 +96,9 @@ def session_end(has_succeeded: bool, end_s: float) -> Any:
     status = api_pb2.STATUS_SUCCESS if has_succeeded else api_pb2.STATUS_FAILURE
     end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=end_s)
     held = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(session_end_info=end))
-    return summary_pb2.Summary.Value(tag=metadata.SESSION_END_INFO_TAG, tensor=metadata.NULL_TENSOR, metadata=held)
+    return summary_pb2.Summary.Value(
+        tag=metadata.SESSION_END_INFO_TAG, tensor=metadata.NULL_TENSOR, metadata=held
+    )
 
 
 def read(path: Path) -> Iterator[Any]:

@@ -1,12 +1,14 @@
-"""Trackio: one of its runs for each role, all in the group of the job, with that role's configuration un-prefixed.
+"""Trackio: one of its runs for each role, all in the group of the job, with that role's
+configuration un-prefixed.
 
-In its run comparer, "Diff only" then shows what differs between actor and critic. Rows of a role are in the role's
-run; those of processes whose role has no configuration (driver, rollout, system) in a run named like the job. That one
-has what belongs to no role (overrides, facts), and what all roles have in common, or else every key would differ where
-it is shown too.
+In its run comparer, "Diff only" then shows what differs between actor and critic. Rows of a role
+are in the role's run; those of processes whose role has no configuration (driver, rollout, system)
+in a run named like the job. That one has what belongs to no role (overrides, facts), and what all
+roles have in common, or else every key would differ where it is shown too.
 
-Policy: files only, no account, no network. A row is stored when `write` returns, with its own time and step, once
-however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's directory.
+Policy: files only, no account, no network. A row is stored when `write` returns, with its own time
+and step, once however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's
+directory.
 """
 
 from __future__ import annotations
@@ -20,7 +22,16 @@ from typing import Any
 from urllib.parse import quote
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import JOB, Notices, by_role, canonical, clean_text, flatten, role_diff, storable
+from slime_logging.backends.forms import (
+    JOB,
+    Notices,
+    by_role,
+    canonical,
+    clean_text,
+    flatten,
+    role_diff,
+    storable,
+)
 from slime_logging.backends.packages import require_packages
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import WillNeverWork
@@ -29,7 +40,9 @@ from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
 
 _RESERVED_METRICS = frozenset({"project", "run", "timestamp", "step", "time", "metrics"})
-"""Trackio's reader overwrites these (utils.RESERVED_KEYS in 0.43); like its own client we store them as `__<name>`."""
+"""Trackio's reader overwrites these (utils.RESERVED_KEYS in 0.43); like its own client we store
+them as `__<name>`.
+"""
 
 _IGNORED_VARIABLES = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
 _REMOTE_VARIABLES = (*_IGNORED_VARIABLES, "TRACKIO_BUCKET_ID", "TRACKIO_DATASET_ID", "HF_TOKEN")
@@ -57,8 +70,9 @@ class TrackioBackend:
             if os.environ.get(variable):
                 self._notices.once(
                     variable,
-                    f"{variable} is set, but rows would lose their times there: everything is stored in "
-                    f"{_directory(run)}. Move it when the job is over: trackio sync --project {run.project}",
+                    f"{variable} is set, but rows would lose their times there: everything is"
+                    f" stored in {_directory(run)}. Move it when the job is over: trackio sync"
+                    f" --project {run.project}",
                 )
         self._run = run
         self._connect().call("open", project=run.project)
@@ -70,7 +84,11 @@ class TrackioBackend:
     def set_config(self, config: RunConfig) -> None:
         """Replace the configuration of every role's run whose configuration changed."""
         held = self._opened()
-        changed = {role: values for role, values in self._by_role(config).items() if self._configs.get(role) != values}
+        changed = {
+            role: values
+            for role, values in self._by_role(config).items()
+            if self._configs.get(role) != values
+        }
         state = {_STATE_KEY: "running"}
         self._log([_config_batch(held, role, values | state) for role, values in changed.items()])
         self._configs |= changed
@@ -98,7 +116,10 @@ class TrackioBackend:
                 state: dict[str, Json] = {
                     _STATE_KEY: "finished" if exit_code == 0 else f"failed (exit code {exit_code})"
                 }
-                batches = [_config_batch(run, role, values | state) for role, values in self._configs.items()]
+                batches = [
+                    _config_batch(run, role, values | state)
+                    for role, values in self._configs.items()
+                ]
                 store.call("log", batches=batches, timeout_s=timeout_s)
         finally:
             store.close(timeout_s)
@@ -111,14 +132,20 @@ class TrackioBackend:
         """The rows in the database, in the order stored."""
         prefix = _mark(run)
         with _reading(run) as store:
-            for log_id, step, timestamp, metrics in store.stream("rows", project=run.project, prefix=prefix):
+            for log_id, step, timestamp, metrics in store.stream(
+                "rows", project=run.project, prefix=prefix
+            ):
                 row_id = log_id.removeprefix(prefix)
                 if not row_id.startswith("config:"):
                     yield row_id, step, timestamp, canonical(metrics)
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """`<role>: <key>` -> value, the job's own without a role."""
-        return {f"{role}: {key}": value for role, held in self._by_role(config).items() for key, value in held.items()}
+        return {
+            f"{role}: {key}": value
+            for role, held in self._by_role(config).items()
+            for key, value in held.items()
+        }
 
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """What Trackio shows as configuration of the runs in the job's group."""
@@ -127,22 +154,34 @@ class TrackioBackend:
             for run_id, held in store.stream("configs", project=run.project):
                 if run_id.startswith(_mark(run)):
                     role = _role(run, run_id)
-                    found |= {f"{role}: {k}": v for k, v in held.items() if k[:1] != "_" and k != _STATE_KEY}
+                    found |= {
+                        f"{role}: {k}": v
+                        for k, v in held.items()
+                        if k[:1] != "_" and k != _STATE_KEY
+                    }
         return found
 
     def _by_role(self, config: RunConfig) -> dict[str, dict[str, Json]]:
         roles = by_role(config)
         differing = role_diff(config)
         common = {
-            key: value for values in config.roles.values() for key, value in values.items() if key not in differing
+            key: value
+            for values in config.roles.values()
+            for key, value in values.items()
+            if key not in differing
         }
         roles[JOB] = common | roles[JOB]
-        return {role: {self._key(k): storable(v) for k, v in values.items()} for role, values in roles.items()}
+        return {
+            role: {self._key(k): storable(v) for k, v in values.items()}
+            for role, values in roles.items()
+        }
 
     def _key(self, key: str) -> str:
         if not key.startswith("_"):
             return clean_text(key)
-        self._notices.once("_", "configuration keys that start with _ are its own: they are stored as key:<name>")
+        self._notices.once(
+            "_", "configuration keys that start with _ are its own: they are stored as key:<name>"
+        )
         return clean_text(f"key:{key}")
 
     def _metrics(self, row: Row) -> dict[str, Json]:
@@ -152,7 +191,9 @@ class TrackioBackend:
         for key, value in flat.items():
             is_reserved = key in _RESERVED_METRICS or key.startswith("__")
             if is_reserved:
-                self._notices.once(key, f"the metric name {key!r} is its own: it is stored as __{key}")
+                self._notices.once(
+                    key, f"the metric name {key!r} is its own: it is stored as __{key}"
+                )
             held[f"__{key}" if is_reserved else key] = storable(value)
         return held
 
@@ -194,9 +235,14 @@ def _batch(run: RunFacts, role: str) -> dict[str, Any]:
 def _config_batch(run: RunFacts, role: str, values: Mapping[str, Json]) -> dict[str, Any]:
     """The call that replaces a configuration.
 
-    Trackio stores one together with rows only, hence the empty row, which is the same at every call and so stored once.
+    Trackio stores one together with rows only, hence the empty row, which is the same at every call
+    and so stored once.
     """
-    own = {"_Username": None, "_Created": _timestamp(run.created_s), "_Group": run.group or run.name}
+    own = {
+        "_Username": None,
+        "_Created": _timestamp(run.created_s),
+        "_Group": run.group or run.name,
+    }
     return _batch(run, role) | {
         "metrics_list": [{}],
         "steps": [0],

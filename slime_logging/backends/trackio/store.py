@@ -1,8 +1,9 @@
 """Trackio's own storage, as called in the process that `vendor_process` starts.
 
-Why its storage and not `trackio.log`: the storage takes each row's own time, tells a row delivered twice by its id, and
-has stored the rows when it returns. `trackio.log` stamps rows on arrival, and 0.5 s of them are lost with the process
-(measured). Why a process: Trackio copies TRACKIO_DIR into constants of many modules when it is imported.
+Why its storage and not `trackio.log`: the storage takes each row's own time, tells a row delivered
+twice by its id, and has stored the rows when it returns. `trackio.log` stamps rows on arrival, and
+0.5 s of them are lost with the process (measured). Why a process: Trackio copies TRACKIO_DIR into
+constants of many modules when it is imported.
 """
 
 from __future__ import annotations
@@ -50,11 +51,18 @@ def _select(project: str, query: str, values: tuple[str | int, ...]) -> Iterator
 
     path = Path(SQLiteStorage.get_project_db_path(project))
     if path.exists():
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30.0)) as database:
+        with closing(
+            sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30.0)
+        ) as database:
             yield from database.execute(query, values)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"open": _open, "log": _log, "rows": _rows, "configs": _configs}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "open": _open,
+    "log": _log,
+    "rows": _rows,
+    "configs": _configs,
+}
 
 
 def is_passing(error: Exception) -> bool:

@@ -1,6 +1,7 @@
 """The run as W&B's server holds it, by the public `wandb.Api`; used inside the worker process.
 
-Policy: reads only. It also judges what W&B raises, because both sides of the client raise the same errors.
+Policy: reads only. It also judges what W&B raises, because both sides of the client raise the same
+errors.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from slime_logging.errors import TryAgain
 API_TIMEOUT_S = 20
 NEVER_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 422, 501})
 STATUS = re.compile(r"(?:error|HTTP|status|code|upload|response)\s*:?\s*([45]\d\d)\b")
-"""HTTP statuses as the writing half of the client words them ("returned error 401", "HTTP 500", "upload: 403")."""
+"""HTTP statuses as the writing half of the client words them ("returned error 401", "HTTP 500",
+"upload: 403").
+"""
 
 KEY_ADVICE = (
-    "W&B does not accept the API key, or there is none: set --wandb-key or WANDB_API_KEY to a key of the server "
-    "in --wandb-host (its page /authorize shows yours)"
+    "W&B does not accept the API key, or there is none: set --wandb-key or WANDB_API_KEY to a key"
+    " of the server in --wandb-host (its page /authorize shows yours)"
 )
 
 
@@ -45,7 +48,9 @@ def read_tail(where: Mapping[str, Any], num_lines: int) -> list[dict[str, Any]]:
     run = find_run(where)
     if run is None:
         return []
-    return list(run.scan_history(min_step=max(0, run.lastHistoryStep + 1 - num_lines), use_cache=False))
+    return list(
+        run.scan_history(min_step=max(0, run.lastHistoryStep + 1 - num_lines), use_cache=False)
+    )
 
 
 def read_config(where: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +90,9 @@ def verdict(error: Exception) -> tuple[str, str]:
 
 
 def _http_statuses(error: BaseException | None) -> Iterator[int]:
-    """The statuses that the reading half of the client puts into the errors behind the one that it raises."""
+    """The statuses that the reading half of the client puts into the errors behind the one that it
+    raises.
+    """
     while error is not None:
         status = getattr(getattr(error, "response", None), "http_status", 0)
         if status:

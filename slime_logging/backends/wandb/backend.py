@@ -1,13 +1,17 @@
-"""W&B: one client for the run, in a process of its own (`wandb_link`), offline or online, read back by file or by API.
+"""W&B: one client for the run, in a process of its own (`wandb_link`), offline or online, read back
+by file or by API.
 
 Policy:
 
-- Nothing of the client touches this process: no login, no netrc or settings file, no environment variable, no argv.
-- Plain mode where this is the run's only client; `mode="shared"` where others may write too, always with
-  `resume="allow"`, the same full table of step axes, and a primary that alone decides the run's final state.
-- Rows reach the client in order and carry their own time and id (`wandb_form`); `write` returns when they are handed
-  over, and only a `close` that returned says that the tracker holds them: online it asks the server for the last row,
-  because the client keeps silent when the server has refused its stream for good.
+- Nothing of the client touches this process: no login, no netrc or settings file, no environment
+  variable, no argv.
+- Plain mode where this is the run's only client; `mode="shared"` where others may write too, always
+  with `resume="allow"`, the same full table of step axes, and a primary that alone decides the
+  run's final state.
+- Rows reach the client in order and carry their own time and id (`wandb_form`); `write` returns
+  when they are handed over, and only a `close` that returned says that the tracker holds them:
+  online it asks the server for the last row, because the client keeps silent when the server has
+  refused its stream for good.
 - Every call is bounded; a client that hangs is killed, and the next `open` starts afresh.
 """
 
@@ -22,7 +26,13 @@ from slime_logging.backends.base import Writer
 from slime_logging.backends.forms import Notices
 from slime_logging.backends.packages import require_packages
 from slime_logging.backends.wandb import offline as wandb_offline
-from slime_logging.backends.wandb.form import ROW_KEY, comparable, config_form, history_point, history_rows
+from slime_logging.backends.wandb.form import (
+    ROW_KEY,
+    comparable,
+    config_form,
+    history_point,
+    history_rows,
+)
 from slime_logging.backends.wandb.link import Link
 from slime_logging.backends.wandb.options import client_settings, connection, is_online, local_root
 from slime_logging.errors import TryAgain, WillNeverWork
@@ -39,8 +49,9 @@ ORPHAN_S = 1.0
 """The worker looks for its parent every 0.25 s."""
 
 COUNTS_LAG_S = 5.0
-"""The hosted service's line counts were seen to lag by 2 to 4 s. A client writes from the count that it is told when it
-opens, so one that opens sooner would write over rows that its predecessor has sent.
+"""The hosted service's line counts were seen to lag by 2 to 4 s. A client writes from the count
+that it is told when it opens, so one that opens sooner would write over rows that its predecessor
+has sent.
 """
 
 _num_opened = itertools.count()
@@ -52,7 +63,9 @@ class WandbBackend:
     name = "wandb"
     is_durable = False
 
-    def __init__(self, *, open_timeout_s: float = OPEN_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S) -> None:
+    def __init__(
+        self, *, open_timeout_s: float = OPEN_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S
+    ) -> None:
         self._open_timeout_s = open_timeout_s
         self._read_timeout_s = read_timeout_s
         self._link: Link | None = None
@@ -70,18 +83,27 @@ class WandbBackend:
         self._link, self._run = Link(is_private=local_root(run) == run.directory), run
         self._config, self._last_row = {}, None
         settings = client_settings(
-            run, writer, init_timeout_s=max(1.0, self._open_timeout_s * 0.7), num_before=next(_num_opened)
+            run,
+            writer,
+            init_timeout_s=max(1.0, self._open_timeout_s * 0.7),
+            num_before=next(_num_opened),
         )
         try:
             self._link.ask(
-                "open", settings, dict(run.axes), str(run.directory), timeout_s=deadline_s - time.monotonic()
+                "open",
+                settings,
+                dict(run.axes),
+                str(run.directory),
+                timeout_s=deadline_s - time.monotonic(),
             )
         except (TryAgain, WillNeverWork):
             self._release()
             raise
 
     def settle_s(self, run: RunFacts) -> float:
-        """Offline until a killed client's process has seen that it is alone; online until the counts are right."""
+        """Offline until a killed client's process has seen that it is alone; online until the
+        counts are right.
+        """
         return COUNTS_LAG_S if is_online(run) else ORPHAN_S
 
     def set_config(self, config: RunConfig) -> None:
@@ -90,9 +112,14 @@ class WandbBackend:
         if held.keys() != config.values.keys():
             renamed = sorted(config.values.keys() - held.keys())
             self._notices.once(
-                "config", f"configuration keys that W&B would mangle are kept under other names: {renamed}"
+                "config",
+                f"configuration keys that W&B would mangle are kept under other names: {renamed}",
             )
-        changed = {key: value for key, value in held.items() if key not in self._config or self._config[key] != value}
+        changed = {
+            key: value
+            for key, value in held.items()
+            if key not in self._config or self._config[key] != value
+        }
         if changed:
             self._settle_rows()
             self._opened().ask("config", changed, timeout_s=REQUEST_TIMEOUT_S)
@@ -107,7 +134,8 @@ class WandbBackend:
             batch.extend((row.step_key, part) for part in parts)
             if len(parts) > 1 or not row.metrics.keys() <= parts[0].keys():
                 self._notices.once(
-                    "rows", f"metrics that W&B would drop are kept in another form, as in row {row.row_id}"
+                    "rows",
+                    f"metrics that W&B would drop are kept in another form, as in row {row.row_id}",
                 )
         if not batch:
             return
@@ -170,8 +198,10 @@ class WandbBackend:
             link.kill()
 
     def _settle_rows(self, leave: int = 0) -> None:
-        """Take the replies to rows. One batch is on its way while the next is prepared, so a refusal may come too late
-        to say which rows it is about: then all are tried again, one batch at a time."""
+        """Take the replies to rows. One batch is on its way while the next is prepared, so a
+        refusal may come too late to say which rows it is about: then all are tried again, one batch
+        at a time.
+        """
         try:
             self._opened().settle(timeout_s=REQUEST_TIMEOUT_S, leave=leave)
         except WillNeverWork as error:

@@ -1,16 +1,20 @@
 """Rows and configuration in the form in which W&B holds them.
 
-Policy: pure functions, no connection, no vendor. What W&B's client would drop or mangle (client 0.31.0) is put in the
-nearest form that it keeps, the same in every process, so that what is written can be compared with what is read:
+Policy: pure functions, no connection, no vendor. What W&B's client would drop or mangle (client
+0.31.0) is put in the nearest form that it keeps, the same in every process, so that what is written
+can be compared with what is read:
 
-- a row carries two keys of ours: `_timestamp`, its own time in Unix seconds, which W&B keeps as the row's time, and
-  `_row`, its id in the run, which makes every row findable; both are kept offline and online;
-- nested mappings are flattened with dots, as W&B shows them; an empty mapping is the text `{}` (W&B drops it);
+- a row carries two keys of ours: `_timestamp`, its own time in Unix seconds, which W&B keeps as the
+  row's time, and `_row`, its id in the run, which makes every row findable; both are kept offline
+  and online;
+- nested mappings are flattened with dots, as W&B shows them; an empty mapping is the text `{}` (W&B
+  drops it);
 - keys that W&B reserves, and the empty key (its client drops the value), get a prefix;
-- integers beyond 2**53 are floats in rows (W&B's charts have no others), and text in the configuration;
-- texts and lists longer than `MAX_VALUE_BYTES` are shortened with a mark of their length, and a row of more than
-  `MAX_LINE_BYTES` is split into several history rows with the same step: the client skips longer lines without a word
-  to its caller.
+- integers beyond 2**53 are floats in rows (W&B's charts have no others), and text in the
+  configuration;
+- texts and lists longer than `MAX_VALUE_BYTES` are shortened with a mark of their length, and a row
+  of more than `MAX_LINE_BYTES` is split into several history rows with the same step: the client
+  skips longer lines without a word to its caller.
 """
 
 from __future__ import annotations
@@ -40,32 +44,44 @@ _SIZED = frozenset({str, list})
 
 
 def history_rows(row: Row) -> list[dict[str, Any]]:
-    """The history rows that one row becomes: one, or several of the same step where it is too long for a line.
+    """The history rows that one row becomes: one, or several of the same step where it is too long
+    for a line.
 
-    Each holds the step key, `_timestamp` and `_row`, which is `<row_id>` for the first and `<row_id>#<n>` for the
-    others.
+    Each holds the step key, `_timestamp` and `_row`, which is `<row_id>` for the first and
+    `<row_id>#<n>` for the others.
     """
     step = {row.step_key: _number(row.step)}
     return [
-        {**part, **step, TIME_KEY: row.time_s, ROW_KEY: f"{row.row_id}#{number}" if number else row.row_id}
+        {
+            **part,
+            **step,
+            TIME_KEY: row.time_s,
+            ROW_KEY: f"{row.row_id}#{number}" if number else row.row_id,
+        }
         for number, part in enumerate(_parts(_flat(row.metrics)))
     ]
 
 
 def history_point(held: Mapping[str, Any]) -> Point | None:
-    """(row id, digest of its step and metrics) of one history row as W&B holds it; None for a row that is not ours.
+    """(row id, digest of its step and metrics) of one history row as W&B holds it; None for a row
+    that is not ours.
 
-    The digest does not see the order of the keys, nor the difference between 1 and 1.0, which JSON loses.
+    The digest does not see the order of the keys, nor the difference between 1 and 1.0, which JSON
+    loses.
     """
     row_id = held.get(ROW_KEY)
     if not isinstance(row_id, str):
         return None
-    metrics = {key: value for key, value in without_objects(held).items() if key not in RESERVED_KEYS}
+    metrics = {
+        key: value for key, value in without_objects(held).items() if key not in RESERVED_KEYS
+    }
     return row_id, _digest(_flat(metrics))
 
 
 def config_form(values: Mapping[str, Json]) -> dict[str, Json]:
-    """The configuration in W&B's nearest form: dashes at the ends of a key, which it strips, become `_`."""
+    """The configuration in W&B's nearest form: dashes at the ends of a key, which it strips, become
+    `_`.
+    """
     held: dict[str, Json] = {}
     for key, value in values.items():
         name = _config_key(key)
@@ -141,7 +157,11 @@ def _metric_value(value: Any) -> Any:
 def _listed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_text(str(key)): _listed(item) for key, item in value.items()}
-    return [_listed(item) for item in value] if isinstance(value, (list, tuple)) else _metric_value(value)
+    return (
+        [_listed(item) for item in value]
+        if isinstance(value, (list, tuple))
+        else _metric_value(value)
+    )
 
 
 def _number(value: Any) -> Any:
@@ -169,14 +189,18 @@ def _shortened(text: str) -> str:
 
 
 def _parts(metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The metrics in pieces of at most `MAX_LINE_BYTES`; most rows are one, judged by their count."""
+    """The metrics in pieces of at most `MAX_LINE_BYTES`; most rows are one, judged by their
+    count.
+    """
     if len(metrics) <= 100 and _SIZED.isdisjoint(map(type, metrics.values())):
         yield metrics
         return
     part: dict[str, Any] = {}
     part_bytes = 0
     for key, value in metrics.items():
-        num_bytes = len(json.dumps(key)) + (len(json.dumps(value)) if isinstance(value, (str, list)) else 32)
+        num_bytes = len(json.dumps(key)) + (
+            len(json.dumps(value)) if isinstance(value, (str, list)) else 32
+        )
         if part and part_bytes + num_bytes > MAX_LINE_BYTES:
             yield part
             part, part_bytes = {}, 0
@@ -198,7 +222,11 @@ def _config_key(key: str) -> str:
 
 def _config_value(value: Json) -> Json:
     if isinstance(value, Mapping):
-        return {_text(str(key)): _config_value(item) for key, item in value.items()} if value else EMPTY_MAPPING
+        return (
+            {_text(str(key)): _config_value(item) for key, item in value.items()}
+            if value
+            else EMPTY_MAPPING
+        )
     if isinstance(value, (list, tuple)):
         return [_config_value(item) for item in value]
     if isinstance(value, str):

@@ -1,9 +1,9 @@
 """The link to the process that holds W&B's client.
 
-Policy: the client lives in a process of its own, so that nothing of it touches the process that trains: no
-environment variable, no exit hook that waits for an upload, no thread, no fork trouble, no other run of the user's.
-Whatever it does (hang, die, hold a run id) ends with that process, and every request is bounded: at its deadline the
-process is killed.
+Policy: the client lives in a process of its own, so that nothing of it touches the process that
+trains: no environment variable, no exit hook that waits for an upload, no thread, no fork trouble,
+no other run of the user's. Whatever it does (hang, die, hold a run id) ends with that process, and
+every request is bounded: at its deadline the process is killed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Link:
     """A worker process with requests and their replies, in order."""
 
     def __init__(self, *, is_private: bool = True) -> None:
-        """Start it; with `is_private` whatever files it makes are its user's alone, 0600 in directories of 0700."""
+        """Start it; with `is_private` whatever files it makes are its user's alone, 0600 in
+        directories of 0700.
+        """
         self._connection, theirs = Pipe()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         self._num_unanswered = 0
@@ -70,7 +72,9 @@ class Link:
             watchdog.cancel()
 
     def settle(self, *, timeout_s: float, leave: int = 0) -> Any:
-        """Take replies until only `leave` are outstanding; returns the last one's value, raises what one says."""
+        """Take replies until only `leave` are outstanding; returns the last one's value, raises
+        what one says.
+        """
         value = None
         deadline_s = time.monotonic() + timeout_s
         while self._num_unanswered > leave:
@@ -78,7 +82,10 @@ class Link:
                 if not self._connection.poll(max(0.0, deadline_s - time.monotonic())):
                     where = self._where()
                     self.kill()
-                    raise TryAgain(f"W&B's client did not answer within {timeout_s:.3g} s{where}; it was stopped")
+                    raise TryAgain(
+                        f"W&B's client did not answer within {timeout_s:.3g} s{where}; it was"
+                        " stopped"
+                    )
                 status, value = self._connection.recv()
             except (EOFError, OSError) as error:
                 raise self._gone(error) from error
@@ -109,12 +116,16 @@ class Link:
         return TryAgain(f"the process of W&B's client has ended: {last_line}")
 
     def _where(self) -> str:
-        """In which calls of the process's main thread it hangs, the innermost first; empty where it cannot even say."""
+        """In which calls of the process's main thread it hangs, the innermost first; empty where it
+        cannot even say.
+        """
         with contextlib.suppress(OSError):
             self._process.send_signal(WHERE_SIGNAL)
             time.sleep(WHERE_WAIT_S)
         _, _, main_thread = self._errors_tail().rpartition("(most recent call first):")
-        calls = [f"{name} ({Path(file).name}:{line})" for file, line, name in FRAME.findall(main_thread)]
+        calls = [
+            f"{name} ({Path(file).name}:{line})" for file, line, name in FRAME.findall(main_thread)
+        ]
         return f", in {' < '.join(calls[:NUM_CALLS])}" if calls else ""
 
     def _errors_tail(self) -> str:
@@ -127,15 +138,23 @@ class Link:
 def _start(socket: int, errors: IO[bytes], *, is_private: bool) -> subprocess.Popen[bytes]:
     # With the import path in the environment, `-m` finds this package as this process does.
     return subprocess.Popen(
-        [sys.executable, "-m", "slime_logging.backends.wandb.worker", str(socket), str(os.getpid())],
+        [
+            sys.executable,
+            "-m",
+            "slime_logging.backends.wandb.worker",
+            str(socket),
+            str(os.getpid()),
+        ],
         env=client_environment(),
         pass_fds=(socket,),
-        # Not the job's directory: the client would read `config-defaults.yaml` and `wandb/settings` there.
+        # Not the job's directory: the client would read `config-defaults.yaml` and `wandb/settings`
+        # there.
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=errors,
-        # A Ctrl-C in the terminal is for the job: this process is told by `close`, or dies with its parent.
+        # A Ctrl-C in the terminal is for the job: this process is told by `close`, or dies with its
+        # parent.
         start_new_session=True,
         umask=0o077 if is_private else -1,
     )

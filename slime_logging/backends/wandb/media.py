@@ -1,8 +1,8 @@
 """Images, histograms and tables of a row as W&B's own objects, beside their plain form.
 
-Policy: the plain form (`<key>.media`, `<key>.file`, ...) is what is compared when the run is read back; the object
-under `media/<key>` is for W&B's page. A file is taken only from the run's own `media` folder. What cannot be made into
-an object stays plain.
+Policy: the plain form (`<key>.media`, `<key>.file`, ...) is what is compared when the run is read
+back; the object under `media/<key>` is for W&B's page. A file is taken only from the run's own
+`media` folder. What cannot be made into an object stays plain.
 """
 
 from __future__ import annotations
@@ -37,15 +37,19 @@ def media_objects(row: Mapping[str, Any], keys: set[str], directory: Path) -> di
             continue
         try:
             objects[OBJECT_PREFIX + name] = make(row, name, directory)
-        except Exception as error:  # a file that is gone, or a form that another program wrote: the plain form stays
+        except Exception as error:  # a file that is gone, or a foreign form
             logger.debug("slime_logging: %s: %s: %s", name, type(error).__name__, error)
     return objects
 
 
 def without_objects(held: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A history row read back from W&B, nested or flattened with dots, without its media objects."""
+    """A history row read back from W&B, nested or flattened with dots, without its media
+    objects.
+    """
     names = {
-        key.removesuffix(_TYPE_SUFFIX) for key in held if key.startswith(OBJECT_PREFIX) and key.endswith(_TYPE_SUFFIX)
+        key.removesuffix(_TYPE_SUFFIX)
+        for key in held
+        if key.startswith(OBJECT_PREFIX) and key.endswith(_TYPE_SUFFIX)
     }
     names |= {
         key
@@ -55,7 +59,9 @@ def without_objects(held: Mapping[str, Any]) -> Mapping[str, Any]:
     if not names:
         return held
     parts = tuple(f"{name}." for name in names)
-    return {key: value for key, value in held.items() if key not in names and not key.startswith(parts)}
+    return {
+        key: value for key, value in held.items() if key not in names and not key.startswith(parts)
+    }
 
 
 def _image(row: Mapping[str, Any], name: str, directory: Path) -> Any:
@@ -77,7 +83,9 @@ def _histogram(row: Mapping[str, Any], name: str, directory: Path) -> Any:  # no
 def _table(row: Mapping[str, Any], name: str, directory: Path) -> Any:  # noqa: ARG001 - one signature for all
     import wandb
 
-    return wandb.Table(columns=list(row[f"{name}.columns"]), data=[list(line) for line in row[f"{name}.rows"]])
+    return wandb.Table(
+        columns=list(row[f"{name}.columns"]), data=[list(line) for line in row[f"{name}.rows"]]
+    )
 
 
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any], str, Path], Any]] = {

@@ -1,8 +1,8 @@
 """The run as W&B's offline files hold it: `.wandb` files, one a client that was opened.
 
-Policy: files are read, never changed. A torn tail, as a killed client leaves it, ends its file: nothing behind it was
-ever whole. The framing is LevelDB's log format behind a header of seven bytes; the records are the client's own
-protobuf messages, for which it has no public reader.
+Policy: files are read, never changed. A torn tail, as a killed client leaves it, ends its file:
+nothing behind it was ever whole. The framing is LevelDB's log format behind a header of seven
+bytes; the records are the client's own protobuf messages, for which it has no public reader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 
 
 def find_files(run: RunFacts) -> list[Path]:
-    """The run's offline `.wandb` files, oldest first; their directories are what `wandb sync` and `wandb leet` take."""
+    """The run's offline `.wandb` files, oldest first; their directories are what `wandb sync` and
+    `wandb leet` take.
+    """
     pattern = f"offline-run-*/run-{glob.escape(run.run_id)}.wandb"
     return sorted((local_root(run) / "wandb").glob(pattern), key=lambda path: path.parent.name)
 
@@ -35,7 +37,9 @@ def read_rows(run: RunFacts) -> Iterator[dict[str, Any]]:
     for record in _records(run):
         if record.HasField("history"):
             # One text for all values is parsed in half the time that each for itself takes.
-            members = [f"{json.dumps(_name(item))}:{item.value_json}" for item in record.history.item]
+            members = [
+                f"{json.dumps(_name(item))}:{item.value_json}" for item in record.history.item
+            ]
             yield json.loads("{" + ",".join(members) + "}")
 
 
@@ -91,7 +95,11 @@ def _payloads(data: bytes) -> Iterator[bytes]:
         length = int.from_bytes(data[position + 4 : position + 6], "little")
         kind = data[position + 6]
         piece = data[position + FRAME_BYTES : position + FRAME_BYTES + length]
-        if len(piece) < length or kind not in (FULL, FIRST, MIDDLE, LAST) or not _is_intact(kind, piece, checksum):
+        if (
+            len(piece) < length
+            or kind not in (FULL, FIRST, MIDDLE, LAST)
+            or not _is_intact(kind, piece, checksum)
+        ):
             return
         position += FRAME_BYTES + length
         pieces = piece if kind in (FULL, FIRST) else pieces + piece

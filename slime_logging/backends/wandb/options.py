@@ -1,9 +1,11 @@
 """What W&B's client is told: its settings, its place on disk and the environment of its process.
 
-Policy: pure functions of the run's facts and of the environment. The client gets everything explicitly and collects
-nothing: no argv, program, code, git remote, requirements or console output, each of which can hold a key. Its process
-sees only the variables of `KEPT_VARIABLES`, so neither what a parent left there (`WANDB_SERVICE`, `WANDB_RUN_ID`,
-sweeps, SLURM's tokens) nor anything else of the job's environment can change the run or reach the service.
+Policy: pure functions of the run's facts and of the environment. The client gets everything
+explicitly and collects
+nothing: no argv, program, code, git remote, requirements or console output, each of which can hold
+a key. Its process sees only the variables of `KEPT_VARIABLES`, so neither what a parent left there
+(`WANDB_SERVICE`, `WANDB_RUN_ID`, sweeps, SLURM's tokens) nor anything else of the job's environment
+can change the run or reach the service.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ KEPT_VARIABLES = re.compile(
 
 
 def is_online(run: RunFacts, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the run goes to a server: as `wandb_mode` or `WANDB_MODE` says, else only where a key is at hand."""
+    """Whether the run goes to a server: as `wandb_mode` or `WANDB_MODE` says, else only where a key
+    is at hand.
+    """
     mode = run.options.get("wandb_mode") or environ.get("WANDB_MODE")
     if mode in ("online", "shared", "run"):
         return True
@@ -43,12 +47,17 @@ def is_online(run: RunFacts, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def has_key(run: RunFacts, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the client will find credentials for the run's host: given, in the environment, or in the netrc file."""
+    """Whether the client will find credentials for the run's host: given, in the environment, or in
+    the netrc file.
+    """
     if api_key(run, environ) or environ.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
     path = Path(environ.get("NETRC") or Path.home() / ".netrc")
     try:
-        return netrc.netrc(str(path.expanduser())).authenticators(urlsplit(host(run, environ)).netloc) is not None
+        return (
+            netrc.netrc(str(path.expanduser())).authenticators(urlsplit(host(run, environ)).netloc)
+            is not None
+        )
     except (OSError, netrc.NetrcParseError):
         return False
 
@@ -60,16 +69,22 @@ def api_key(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str | Non
 
 def host(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str:
     """The server's address."""
-    return str(run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") or DEFAULT_HOST).rstrip("/")
+    return str(
+        run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") or DEFAULT_HOST
+    ).rstrip("/")
 
 
 def project(run: RunFacts) -> str:
     """The project's name without the characters that W&B refuses."""
-    return re.sub(r"[/\\#?%:\x00-\x1f\x7f]", "-", str(run.options.get("wandb_project") or run.project))[:MAX_NAME_CHARS]
+    return re.sub(
+        r"[/\\#?%:\x00-\x1f\x7f]", "-", str(run.options.get("wandb_project") or run.project)
+    )[:MAX_NAME_CHARS]
 
 
 def local_root(run: RunFacts) -> Path:
-    """The directory that holds the client's own `wandb` directory: `wandb_dir`, else the run's directory."""
+    """The directory that holds the client's own `wandb` directory: `wandb_dir`, else the run's
+    directory.
+    """
     directory = run.options.get("wandb_dir")
     return Path(directory).expanduser().absolute() if directory else run.directory
 
@@ -77,7 +92,9 @@ def local_root(run: RunFacts) -> Path:
 def connection(run: RunFacts, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Where the run is on the server, and the key to it."""
     return {
-        "base_url": host(run, environ) if run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") else None,
+        "base_url": host(run, environ)
+        if run.options.get("wandb_host") or environ.get("WANDB_BASE_URL")
+        else None,
         "api_key": api_key(run, environ),
         "entity": run.options.get("wandb_team") or environ.get("WANDB_ENTITY") or None,
         "project": project(run),
@@ -93,27 +110,35 @@ def client_settings(
     num_before: int = 0,
     environ: Mapping[str, str] = os.environ,
 ) -> dict[str, Any]:
-    """The settings of this writer's client, by the names of `wandb.Settings`; `num_before` clients of this process were
-    opened before it.
+    """The settings of this writer's client, by the names of `wandb.Settings`; `num_before` clients
+    of this process were opened before it.
     """
     online = is_online(run, environ)
     shared = online and writer.is_shared and not writer.is_sync
     return {
-        **{key: value for key, value in connection(run, environ).items() if key != "api_key" or online},
+        **{
+            key: value
+            for key, value in connection(run, environ).items()
+            if key != "api_key" or online
+        },
         "mode": ("shared" if shared else "online") if online else "offline",
         "resume": "allow",
         "reinit": "create_new",
         "run_name": run.name[:MAX_NAME_CHARS],
         "run_group": run.group[:MAX_NAME_CHARS] if run.group else None,
-        "run_tags": str(run.options["wandb_tags"]).split(",") if run.options.get("wandb_tags") else None,
+        "run_tags": str(run.options["wandb_tags"]).split(",")
+        if run.options.get("wandb_tags")
+        else None,
         "run_notes": run.options.get("wandb_notes"),
         "run_job_type": run.options.get("wandb_job_type"),
         "root_dir": str(local_root(run)),
         # Told only where it matters, because clients before 0.27 fail when they are told.
         "use_dot_wandb": False if (local_root(run) / ".wandb").exists() else None,
-        # Two clients of one run that start in the same second would share a directory, and one's data would vanish. The
-        # names are in the order of the openings, which decides what a run's files say in the end.
-        "x_sync_dir_suffix": re.sub(r"[^\w.-]", "_", writer.label) + (f"-{num_before:03d}" if num_before else ""),
+        # Two clients of one run that start in the same second would share a directory, and one's
+        # data would vanish. The names are in the order of the openings, which decides what a run's
+        # files say in the end.
+        "x_sync_dir_suffix": re.sub(r"[^\w.-]", "_", writer.label)
+        + (f"-{num_before:03d}" if num_before else ""),
         "symlink": False,
         **_system_metrics(run, writer),
         "x_label": writer.label if shared else None,
@@ -129,8 +154,8 @@ def client_settings(
 
 
 def _system_metrics(run: RunFacts, writer: Writer) -> dict[str, Any]:
-    """W&B's own page of system metrics is for the host of the job's primary: the other hosts have our sampler, and the
-    host that a run is synchronised from is none of the job's.
+    """W&B's own page of system metrics is for the host of the job's primary: the other hosts have
+    our sampler, and the host that a run is synchronised from is none of the job's.
     """
     interval_s = run.options.get("tracking_system_metrics")
     if writer.is_sync or not writer.is_primary or interval_s == "off":
@@ -155,7 +180,10 @@ COLLECT_NOTHING: Mapping[str, Any] = {
 def client_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of the client's process: `KEPT_VARIABLES`, and this process's import path."""
     kept = {key: value for key, value in environ.items() if KEPT_VARIABLES.fullmatch(key)}
-    # The script's own folder comes last: a module of the user's there must not hide one of Python's or of W&B's.
-    kept["PYTHONPATH"] = os.pathsep.join(str(Path(entry or ".").absolute()) for entry in [*sys.path[1:], *sys.path[:1]])
+    # The script's own folder comes last: a module of the user's there must not hide one of Python's
+    # or of W&B's.
+    kept["PYTHONPATH"] = os.pathsep.join(
+        str(Path(entry or ".").absolute()) for entry in [*sys.path[1:], *sys.path[:1]]
+    )
     kept["WANDB_ERROR_REPORTING"] = "false"
     return kept

@@ -1,9 +1,10 @@
 """One run of W&B's client, inside the worker process.
 
-Policy: it may raise whatever the client raises; the worker judges that. It uses the `Run` object only, never the
-module-level functions, and no private ones. The client is silent towards its caller when the server refuses its stream
-for good (400, 401, 403, 404, 409, 413, 422, 501) and uploads nothing from then on: `write` and `close` look for
-that in the client's own log, and `close` asks the server for the last row besides.
+Policy: it may raise whatever the client raises; the worker judges that. It uses the `Run` object
+only, never the module-level functions, and no private ones. The client is silent towards its caller
+when the server refuses its stream for good (400, 401, 403, 404, 409, 413, 422, 501) and uploads
+nothing from then on: `write` and `close` look for that in the client's own log, and `close` asks
+the server for the last row besides.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from slime_logging.backends.wandb.media import KIND_SUFFIX, media_objects
 from slime_logging.errors import TryAgain
 
 MAX_BOUND_KEYS = 1_000
-"""Every declaration is sent with every upload of the configuration: keys beyond this many have no axis of their own."""
+"""Every declaration is sent with every upload of the configuration: keys beyond this many have no
+axis of their own.
+"""
 
 REFUSAL_MARK = b"filestream: fatal error"
 REFUSAL_CHECK_INTERVAL_S = 5.0
@@ -45,7 +48,9 @@ class Session:
         self._next_check_s = 0.0
 
     def open(self, settings: Mapping[str, Any], axes: Mapping[str, str], directory: str) -> None:
-        """Create or continue the run, and declare every axis of the table; `directory` holds the files of its media."""
+        """Create or continue the run, and declare every axis of the table; `directory` holds the
+        files of its media.
+        """
         import wandb
 
         self._directory = Path(directory)
@@ -53,7 +58,9 @@ class Session:
         # The client falls back to a temporary directory, without a word, where it cannot write.
         Path(settings["root_dir"], "wandb").mkdir(parents=True, exist_ok=True)
         known = {
-            key: value for key, value in settings.items() if key in wandb.Settings.model_fields and value is not None
+            key: value
+            for key, value in settings.items()
+            if key in wandb.Settings.model_fields and value is not None
         }
         self._settings = settings
         self._run = wandb.init(settings=wandb.Settings(**known))
@@ -67,15 +74,17 @@ class Session:
         self._run.config.update({**self._keys_of_others(), **changed}, allow_val_change=True)
 
     def _keys_of_others(self) -> dict[str, Any]:
-        """What a shared client that is not the primary would wipe out: each upload is a client's whole configuration,
-        and on a server that replaces, the last one to upload stands. So it adds what it does not know first.
+        """What a shared client that is not the primary would wipe out: each upload is a client's
+        whole configuration, and on a server that replaces, the last one to upload stands. So it
+        adds what it does not know first.
         """
         if self._settings["mode"] != "shared" or self._settings["x_primary"]:
             return {}
         try:
             there = wandb_api.read_config({**self._settings, "entity": self._run.entity})
         except Exception:
-            # A server, or a key, that lets nobody read: the primary, which knows all of it, uploads it at its end.
+            # A server, or a key, that lets nobody read: the primary, which knows all of it, uploads
+            # it at its end.
             return {}
         known = set(self._run.config.keys())
         return {key: value for key, value in there.items() if key not in known}
@@ -95,7 +104,9 @@ class Session:
             log(row)
 
     def close(self, exit_code: int | None, last_row: str | None, timeout_s: float) -> None:
-        """Flush everything, have the server confirm the last row; `exit_code` None leaves a run that is not over."""
+        """Flush everything, have the server confirm the last row; `exit_code` None leaves a run
+        that is not over.
+        """
         deadline_s = time.monotonic() + timeout_s * 0.9
         is_online = self._settings["mode"] != "offline"
         if exit_code is None and is_online and self._settings["x_update_finish_state"]:
@@ -108,15 +119,20 @@ class Session:
             self._run.config.update(others, allow_val_change=True)
         self._run.finish(exit_code=exit_code or 0)
         if not is_online:
-            _end_service(Path(self._run.settings.sync_file), min(TEARDOWN_S, max(0.0, deadline_s - time.monotonic())))
+            _end_service(
+                Path(self._run.settings.sync_file),
+                min(TEARDOWN_S, max(0.0, deadline_s - time.monotonic())),
+            )
             return
-        # The service is left to be killed with this process: the server has everything, and the service, asked to end,
-        # has been seen not to (in 2 of some 3,000 runs).
+        # The service is left to be killed with this process: the server has everything, and the
+        # service, asked to end, has been seen not to (in 2 of some 3,000 runs).
         self._raise_if_refused()
         if last_row is not None:
             wait_for_row({**self._settings, "entity": entity}, last_row, deadline_s)
 
-    def _media_of(self, row: Mapping[str, Any], media_keys: set[str], step_key: str) -> Mapping[str, Any]:
+    def _media_of(
+        self, row: Mapping[str, Any], media_keys: set[str], step_key: str
+    ) -> Mapping[str, Any]:
         objects = media_objects(row, media_keys, self._directory)
         for key in objects:
             self._bind(key, step_key)
@@ -137,7 +153,9 @@ class Session:
         self._axis_of[step_key] = step_key
 
     def _bind(self, key: str, step_key: str) -> None:
-        """Draw a key over the step key it was first logged with, unless the table already says so."""
+        """Draw a key over the step key it was first logged with, unless the table already says
+        so.
+        """
         if step_key not in self._axis_of:
             self._declare(step_key)
         self._axis_of.setdefault(key, step_key)
@@ -145,15 +163,21 @@ class Session:
             self._media_keys.add(key)
         prefix, slash, _ = key.partition("/")
         is_told = bool(slash) and self._axes.get(prefix) == step_key
-        if is_told or key == step_key or key.startswith("_") or "*" in key or self._num_bound >= MAX_BOUND_KEYS:
+        if (
+            is_told
+            or key == step_key
+            or key.startswith("_")
+            or "*" in key
+            or self._num_bound >= MAX_BOUND_KEYS
+        ):
             return
         self._num_bound += 1
         self._run.define_metric(key.replace(".", "\\."), step_metric=step_key)
 
 
 def _end_service(file: Path, timeout_s: float) -> None:
-    """Have the service end, and so its file be whole: `finish` returned before that in 13 of 100 runs, `teardown` in
-    none of 40.
+    """Have the service end, and so its file be whole: `finish` returned before that in 13 of 100
+    runs, `teardown` in none of 40.
 
     Raises:
         TryAgain: it did not end in time, and the file is not whole.
@@ -165,13 +189,17 @@ def _end_service(file: Path, timeout_s: float) -> None:
     thread.start()
     thread.join(timeout_s)
     if thread.is_alive() and not wandb_offline.is_ended(file):
-        raise TryAgain(f"W&B's service did not end within {timeout_s:.3g} s, and its file is not whole")
+        raise TryAgain(
+            f"W&B's service did not end within {timeout_s:.3g} s, and its file is not whole"
+        )
 
 
 def wait_for_row(where: Mapping[str, Any], row_id: str, deadline_s: float) -> None:
-    """Return when the row is among the server's last lines; its counts lag by seconds, so it is asked again.
+    """Return when the row is among the server's last lines; its counts lag by seconds, so it is
+    asked again.
 
-    Raises `TryAgain` at the deadline. The window grows, because other shared writers may have added lines behind it.
+    Raises `TryAgain` at the deadline. The window grows, because other shared writers may have added
+    lines behind it.
     """
     num_lines = CONFIRM_LINES
     while True:
@@ -179,7 +207,8 @@ def wait_for_row(where: Mapping[str, Any], row_id: str, deadline_s: float) -> No
             tail = wandb_api.read_tail(where, num_lines)
         except Exception as error:
             if wandb_api.verdict(error)[0] == "never":
-                # A server, or a key, that lets nobody read: the client's own log is all there is to go by.
+                # A server, or a key, that lets nobody read: the client's own log is all there is to
+                # go by.
                 return
             tail = []
         if any(row.get(ROW_KEY) == row_id for row in tail):

@@ -1,8 +1,10 @@
-"""The process that holds W&B's client, and nothing else: `python -m slime_logging.backends.wandb.worker FD PARENT_PID`.
+"""The process that holds W&B's client, and nothing else: `python -m
+slime_logging.backends.wandb.worker FD PARENT_PID`.
 
-Policy: it obeys requests `(verb, arguments)` on the inherited socket, one reply each, in order: `("ok", value)`,
-`("again", text)` or `("never", text)`. It dies with its parent, and takes W&B's own service process along: a run
-that was killed must not go on writing behind the back of the one that continues it.
+Policy: it obeys requests `(verb, arguments)` on the inherited socket, one reply each, in order:
+`("ok", value)`, `("again", text)` or `("never", text)`. It dies with its parent, and takes W&B's
+own service process along: a run that was killed must not go on writing behind the back of the one
+that continues it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from slime_logging.backends.wandb.session import Session
 PARENT_CHECK_INTERVAL_S = 0.25
 
 WHERE_SIGNAL = signal.SIGUSR1
-"""Has the process write to its standard error in which calls its threads are; names and line numbers only."""
+"""Has the process write to its standard error in which calls its threads are; names and line
+numbers only.
+"""
 
 
 def main() -> None:

@@ -1,17 +1,19 @@
 """Values that Megatron-LM's and slime's validation compute from others, computed again for a role.
 
-The role file is applied after validation, so what validation derived on the command line would go stale. Each rule
-below was read in `validate_args` of Megatron-LM (1dcf0daf), `slime_validate_args`, `_set_default_megatron_args` or the
-`validate_args` of slime's Megatron backend (slime 624b824).
+The role file is applied after validation, so what validation derived on the command line would go
+stale. Each rule below was read in `validate_args` of Megatron-LM (1dcf0daf), `slime_validate_args`,
+`_set_default_megatron_args` or the `validate_args` of slime's Megatron backend (slime 624b824).
 
 | decision | when |
 |---|---|
-| follow (`FOLLOWING`) | the base holds what the rule gives from the base's values, so it was derived: computed again |
-| imply (`IMPLIED`) | validation sets it whatever the command line said: it is set here too |
-| reject, warn | combinations that validation refuses or that would not do what they say: `requirements.py` |
+| follow (`FOLLOWING`) | the base holds what the rule gives from the base's values, so it was
+derived: computed again | | imply (`IMPLIED`) | validation sets it whatever the command line said:
+it is set here too | | reject, warn | combinations that validation refuses or that would not do what
+they say: `requirements.py` |
 
-Policy: an argument that the role file itself sets is never overwritten by a `FOLLOWING` rule, unless it is set to null,
-which means "derive it" on the command line too. A rule whose inputs an older or newer Megatron lacks does nothing.
+Policy: an argument that the role file itself sets is never overwritten by a `FOLLOWING` rule,
+unless it is set to null, which means "derive it" on the command line too. A rule whose inputs an
+older or newer Megatron lacks does nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ KEEP = _Keep()
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """`target` is `compute(values)` where it was that before; `sources` are the arguments it is computed from."""
+    """`target` is `compute(values)` where it was that before; `sources` are the arguments it is
+    computed from.
+    """
 
     target: str
     sources: tuple[str, ...]
@@ -42,7 +46,9 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Imply:
-    """Where `when(values)` holds, `target` is `value`; `is_new` where validation makes the argument."""
+    """Where `when(values)` holds, `target` is `value`; `is_new` where validation makes the
+    argument.
+    """
 
     target: str
     sources: tuple[str, ...]
@@ -88,7 +94,9 @@ def _ffn_hidden_size(values: Values) -> Any:
 
 def _kv_channels(values: Values) -> Any:
     size, rest = divmod(values["hidden_size"], values["num_attention_heads"])
-    return None if rest else size  # validation refuses a remainder; so do the requirements where it is None
+    return (
+        None if rest else size
+    )  # validation refuses a remainder; so do the requirements where it is None
 
 
 def _padded_vocab_size(values: Values) -> Any:
@@ -133,19 +141,27 @@ FOLLOWING: tuple[Follow, ...] = (
     ),
     Follow("padded_vocab_size", ("vocab_size", "make_vocab_size_divisible_by"), _padded_vocab_size),
     Follow(
-        "rope_type", ("multi_latent_attention",), lambda values: "yarn" if values["multi_latent_attention"] else "rope"
+        "rope_type",
+        ("multi_latent_attention",),
+        lambda values: "yarn" if values["multi_latent_attention"] else "rope",
     ),
     Follow("tokenizer_model", ("hf_checkpoint",), _same("hf_checkpoint")),
-    Follow("tokenizer_special_tokens", ("tiktoken_special_tokens",), _same("tiktoken_special_tokens")),
+    Follow(
+        "tokenizer_special_tokens", ("tiktoken_special_tokens",), _same("tiktoken_special_tokens")
+    ),
     Follow("use_dist_ckpt", ("ckpt_format",), lambda values: values["ckpt_format"] != "torch"),
     Follow("save_debug_rollout_data", ("dump_details",), _dump("rollout_data")),
     Follow("save_debug_train_data", ("dump_details",), _dump("train_data")),
     Follow("eval_function_path", ("rollout_function_path",), _same("rollout_function_path")),
     Follow("eval_reward_key", ("reward_key",), _same("reward_key")),
     Follow("eval_max_context_len", ("rollout_max_context_len",), _same("rollout_max_context_len")),
-    Follow("rollout_max_prompt_len", ("rollout_max_context_len",), _less_one("rollout_max_context_len")),
+    Follow(
+        "rollout_max_prompt_len", ("rollout_max_context_len",), _less_one("rollout_max_context_len")
+    ),
 )
-"""In the order in which validation computes them, so that chains follow (hidden_size -> ffn_hidden_size -> ...)."""
+"""In the order in which validation computes them, so that chains follow (hidden_size ->
+ffn_hidden_size -> ...).
+"""
 
 IMPLIED: tuple[Imply, ...] = (
     Imply("check_for_nan_in_loss_and_grad", ("fp16", "loss_scale"), lambda v: v["fp16"] and not v["loss_scale"], False),
@@ -193,7 +209,9 @@ IMPLIED: tuple[Imply, ...] = (
 """Set by validation whatever the flag of the target said."""
 
 
-def derive(base: Values, values: dict[str, Any], changed: Collection[str], written: Values) -> list[Derived]:
+def derive(
+    base: Values, values: dict[str, Any], changed: Collection[str], written: Values
+) -> list[Derived]:
     """Bring derived values of a role up to date, in `values`.
 
     Args:
@@ -210,14 +228,24 @@ def derive(base: Values, values: dict[str, Any], changed: Collection[str], writt
     rules: tuple[Follow | Imply, ...] = (*FOLLOWING, *IMPLIED)
     for rule in rules:
         is_there = rule.target in values or (isinstance(rule, Imply) and rule.is_new)
-        if not is_there or moved.isdisjoint(rule.sources if isinstance(rule, Imply) else _inputs(rule)):
+        if not is_there or moved.isdisjoint(
+            rule.sources if isinstance(rule, Imply) else _inputs(rule)
+        ):
             continue
-        value = _followed(rule, base, values, written) if isinstance(rule, Follow) else _implied(rule, values)
+        value = (
+            _followed(rule, base, values, written)
+            if isinstance(rule, Follow)
+            else _implied(rule, values)
+        )
         if value is KEEP or _equal(values.get(rule.target), value):
             continue
         values[rule.target] = value
         moved.add(rule.target)
-        found.append(Derived(key=rule.target, value=value, sources=tuple(s for s in rule.sources if s in moved)))
+        found.append(
+            Derived(
+                key=rule.target, value=value, sources=tuple(s for s in rule.sources if s in moved)
+            )
+        )
     return found
 
 

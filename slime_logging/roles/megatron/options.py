@@ -1,10 +1,12 @@
 """What each option of Megatron-LM and slime is: its flags, type, `nargs`, choices and default.
 
-Policy: the facts come from the parser that the job uses where it is given (`OptionTable.of_parser`), else from the
-table shipped as package data (`OptionTable.shipped`), which was made by this same module from the real parsers. An
-option that neither knows is no mistake by itself: the caller then goes by the current value.
+Policy: the facts come from the parser that the job uses where it is given
+(`OptionTable.of_parser`), else from the table shipped as package data (`OptionTable.shipped`),
+which was made by this same module from the real parsers. An option that neither knows is no mistake
+by itself: the caller then goes by the current value.
 
-The table is made again from any `argparse.ArgumentParser`, or from a function that returns or fills one:
+The table is made again from any `argparse.ArgumentParser`, or from a function that returns or fills
+one:
 
     python -m slime_logging.roles.megatron.options --from module:function --output options.json
 """
@@ -52,7 +54,9 @@ KINDS: Mapping[str, str] = {
     "no_rope_freq_type": "pattern",
     "tuple_type": "int_tuple",
 }
-"""Names of converters (`type=`) -> kinds of value; `enum` is what this module writes for any enum."""
+"""Names of converters (`type=`) -> kinds of value; `enum` is what this module writes for any
+enum.
+"""
 
 MAX_CHOICES = 100_000
 """More are not kept (`choices=range(2**31)`)."""
@@ -65,8 +69,8 @@ SPECIAL_KINDS: Mapping[str, str] = {"cuda_graph_scope": "cuda_graph_scope"}
 class Option:
     """One option, by its argparse dest.
 
-    `type` is the converter's name; `convert` is the converter itself where a live parser gave the option. `default` is
-    what the parser leaves when the flag is absent, before any validation.
+    `type` is the converter's name; `convert` is the converter itself where a live parser gave the
+    option. `default` is what the parser leaves when the flag is absent, before any validation.
     """
 
     name: str
@@ -80,7 +84,9 @@ class Option:
 
     @property
     def kind(self) -> str:
-        """bool, int, float, str, json, enum, pattern, int_tuple, cuda_graph_scope, or other (ask `convert`)."""
+        """bool, int, float, str, json, enum, pattern, int_tuple, cuda_graph_scope, or other (ask
+        `convert`).
+        """
         if self.action in ("store_true", "store_false", "boolean_optional"):
             return "bool"
         if self.action == "count":
@@ -98,7 +104,9 @@ class Option:
         """The option takes several words or may be repeated."""
         if self.action in ("append", "append_const", "extend"):
             return True
-        return self.nargs in ("*", "+", "...", "A...") or (isinstance(self.nargs, int) and self.kind != "bool")
+        return self.nargs in ("*", "+", "...", "A...") or (
+            isinstance(self.nargs, int) and self.kind != "bool"
+        )
 
     @property
     def is_nullable(self) -> bool:
@@ -108,7 +116,9 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OptionTable(Mapping[str, Option]):
-    """Options by dest. The first of several actions with one dest gives the facts, as it gives argparse's default."""
+    """Options by dest. The first of several actions with one dest gives the facts, as it gives
+    argparse's default.
+    """
 
     _entries: Mapping[str, Mapping[str, Any]]
     _live: Mapping[str, Option]
@@ -117,7 +127,11 @@ class OptionTable(Mapping[str, Option]):
     @functools.cache
     def shipped(cls) -> OptionTable:
         """The table in the package: Megatron-LM's and slime's options; read once a process."""
-        text = resources.files("slime_logging.roles.megatron").joinpath("data/options.json").read_bytes()
+        text = (
+            resources.files("slime_logging.roles.megatron")
+            .joinpath("data/options.json")
+            .read_bytes()
+        )
         return cls(json.loads(text)["options"], {})
 
     @classmethod
@@ -125,7 +139,9 @@ class OptionTable(Mapping[str, Option]):
         """The options of a live parser, converters included."""
         live: dict[str, Option] = {}
         for action in parser._actions:  # argparse has no public way to list them
-            if action.dest in (argparse.SUPPRESS, "help") or isinstance(action, argparse._VersionAction):
+            if action.dest in (argparse.SUPPRESS, "help") or isinstance(
+                action, argparse._VersionAction
+            ):
                 continue
             option = _option_of(action)
             first = live.get(action.dest)
@@ -143,8 +159,13 @@ class OptionTable(Mapping[str, Option]):
         return cls(json.loads(text)["options"], {})
 
     def to_json(self) -> str:
-        """The table in the shipped format: JSON, one option a line, sorted; converters by name only."""
-        lines = [f"{json.dumps(name)}: {json.dumps(_plain(self[name]), sort_keys=True)}" for name in sorted(self)]
+        """The table in the shipped format: JSON, one option a line, sorted; converters by name
+        only.
+        """
+        lines = [
+            f"{json.dumps(name)}: {json.dumps(_plain(self[name]), sort_keys=True)}"
+            for name in sorted(self)
+        ]
         return '{"options": {\n' + ",\n".join(lines) + "\n}}\n"
 
     def __getitem__(self, name: str) -> Option:
@@ -178,7 +199,9 @@ def _option_of(action: argparse.Action) -> Option:
         name=action.dest,
         flags=tuple(action.option_strings),
         action=ACTIONS.get(type(action).__name__, "store"),
-        type=None if action.type is None or is_switch else getattr(action.type, "__name__", type(action.type).__name__),
+        type=None
+        if action.type is None or is_switch
+        else getattr(action.type, "__name__", type(action.type).__name__),
         nargs=None if is_switch else action.nargs,
         choices=_choices_of(action),
         default=None if action.default is argparse.SUPPRESS else action.default,
@@ -195,7 +218,11 @@ def _choices_of(action: argparse.Action) -> tuple[Any, ...] | None:
         return choices if len(choices) <= MAX_CHOICES else None
     if isinstance(action.type, type) and issubclass(action.type, enum.Enum):
         return tuple(action.type)
-    if isinstance(action, argparse._StoreConstAction) and action.nargs == 0 and not isinstance(action.const, bool):
+    if (
+        isinstance(action, argparse._StoreConstAction)
+        and action.nargs == 0
+        and not isinstance(action.const, bool)
+    ):
         return (action.const, action.default)
     return (action.const,) if isinstance(action, argparse._AppendConstAction) else None
 
@@ -207,8 +234,16 @@ def _fields(option: Option) -> dict[str, Any]:
 def _plain(option: Option) -> dict[str, Any]:
     if option.kind == "enum" and KINDS.get(option.type or "") != "enum":
         option = dataclasses.replace(option, type="enum")
-    kept = {name: _plain_value(value) for name, value in _fields(option).items() if name not in ("name", "convert")}
-    return {name: value for name, value in kept.items() if value is not None and (name, value) != ("action", "store")}
+    kept = {
+        name: _plain_value(value)
+        for name, value in _fields(option).items()
+        if name not in ("name", "convert")
+    }
+    return {
+        name: value
+        for name, value in kept.items()
+        if value is not None and (name, value) != ("action", "store")
+    }
 
 
 def _plain_value(value: Any) -> Any:
@@ -244,8 +279,16 @@ def parser_from(source: str) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the option table of a parser; the command of the module's docstring."""
-    own = argparse.ArgumentParser(prog="python -m slime_logging.roles.megatron.options", description=main.__doc__)
-    own.add_argument("--from", dest="source", required=True, metavar="MODULE:FUNCTION", help="where the parser is")
+    own = argparse.ArgumentParser(
+        prog="python -m slime_logging.roles.megatron.options", description=main.__doc__
+    )
+    own.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        metavar="MODULE:FUNCTION",
+        help="where the parser is",
+    )
     own.add_argument("--output", type=Path, help="file to write (default: standard output)")
     asked = own.parse_args(arguments)
     text = OptionTable.of_parser(parser_from(asked.source)).to_json()

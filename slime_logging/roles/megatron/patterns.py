@@ -1,7 +1,8 @@
 """Layer patterns such as `([1]*3+[0]*1)*3`, evaluated without running code.
 
-Policy: gives what Python gives for lists, tuples and whole numbers joined by `+` and `*`, and refuses everything else;
-the result has at most `MAX_LAYERS` items, checked before each product is made.
+Policy: gives what Python gives for lists, tuples and whole numbers joined by `+` and `*`, and
+refuses everything else; the result has at most `MAX_LAYERS` items, checked before each product is
+made.
 """
 
 from __future__ import annotations

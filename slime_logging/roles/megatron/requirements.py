@@ -1,11 +1,12 @@
-"""Combinations of arguments that validation would refuse on the command line, checked again for a role.
+"""Combinations of arguments that validation would refuse on the command line, checked again for a
+role.
 
-The role file is applied after validation, so without this a combination that the command line refuses would start
-and fail late, in a worker, or train something else. Sources as in `derive.py`; the schedule's bounds are those of
-Megatron-LM's `OptimizerParamScheduler`.
+The role file is applied after validation, so without this a combination that the command line
+refuses would start and fail late, in a worker, or train something else. Sources as in `derive.py`;
+the schedule's bounds are those of Megatron-LM's `OptimizerParamScheduler`.
 
-Policy: a rule is looked at only where the role file sets one of its arguments. A rule whose inputs an older or newer
-Megatron lacks holds.
+Policy: a rule is looked at only where the role file sets one of its arguments. A rule whose inputs
+an older or newer Megatron lacks holds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`is_broken(values)` is a mistake, for the reason and with the fix given; `keys` are the arguments it looks at."""
+    """`is_broken(values)` is a mistake, for the reason and with the fix given; `keys` are the
+    arguments it looks at.
+    """
 
     keys: tuple[str, ...]
     is_broken: Callable[[Values], Any]
@@ -212,7 +215,9 @@ ADVICE: tuple[Advice, ...] = (
 
 
 def broken(values: Values, written: Values) -> list[tuple[str, Requirement]]:
-    """The requirements that a role's arguments break, each with the argument of the role file to blame."""
+    """The requirements that a role's arguments break, each with the argument of the role file to
+    blame.
+    """
     return [
         (_first(rule.keys, written), rule)
         for rule in REQUIREMENTS
@@ -229,7 +234,9 @@ def _first(keys: tuple[str, ...], written: Values) -> str:
     return next(key for key in keys if key in written)
 
 
-def _applies(keys: tuple[str, ...], test: Callable[[Values], Any], values: Values, written: Values) -> bool:
+def _applies(
+    keys: tuple[str, ...], test: Callable[[Values], Any], values: Values, written: Values
+) -> bool:
     if not any(key in written for key in keys):
         return False
     try:

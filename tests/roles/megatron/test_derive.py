@@ -23,12 +23,17 @@ def pristine() -> Namespace:
     return ppo_namespace()
 
 
-def resolve(base: Namespace, folder: Path, *lines: str, **changes: Any) -> tuple[Namespace, tuple[str, ...]]:
+def resolve(
+    base: Namespace, folder: Path, *lines: str, **changes: Any
+) -> tuple[Namespace, tuple[str, ...]]:
     """The actor's arguments and all warnings, for a base with `changes` and an entry with `lines`."""
     base = copy.deepcopy(base)
     vars(base).update(changes)
     path = folder / "roles.yaml"
-    path.write_text("megatron:\n  - role: actor\n    overrides:\n" + "".join(f"      {line}\n" for line in lines))
+    path.write_text(
+        "megatron:\n  - role: actor\n    overrides:\n"
+        + "".join(f"      {line}\n" for line in lines)
+    )
     found = parse_role_file(base, str(path))
     return found.args["actor"], found.warnings
 
@@ -43,7 +48,11 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("eps_clip: 0.1", {}, {"eps_clip_high": 0.1}),
     ("eps_clip: 0.1", {"eps_clip_high": 0.28}, {"eps_clip_high": 0.28}),
     ("bf16: false", {}, {"params_dtype": torch.float32, "fp16": False}),
-    ("fp16: true", {}, {"bf16": False, "params_dtype": torch.float16, "check_for_nan_in_loss_and_grad": False}),
+    (
+        "fp16: true",
+        {},
+        {"bf16": False, "params_dtype": torch.float16, "check_for_nan_in_loss_and_grad": False},
+    ),
     ("fp16: false", {"fp16": True, "bf16": False, "params_dtype": torch.float16}, {"bf16": True}),
     ("num_layers: 4", {}, {"encoder_num_layers": 4}),
     ("encoder_num_layers: 4", {}, {"num_layers": 4}),
@@ -60,8 +69,16 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("ckpt_format: torch", {}, {"use_dist_ckpt": False}),
     ("dump_details: /d", {}, {"save_debug_train_data": "/d/train_data/{rollout_id}.pt"}),
     ("reward_key: score", {}, {"eval_reward_key": "score"}),
-    ("max_tokens_per_gpu: 512", {"use_dynamic_batch_size": True}, {"log_probs_max_tokens_per_gpu": 512}),
-    ("rollout_max_context_len: 512", {}, {"rollout_max_prompt_len": 511, "eval_max_context_len": 512}),
+    (
+        "max_tokens_per_gpu: 512",
+        {"use_dynamic_batch_size": True},
+        {"log_probs_max_tokens_per_gpu": 512},
+    ),
+    (
+        "rollout_max_context_len: 512",
+        {},
+        {"rollout_max_prompt_len": 511, "eval_max_context_len": 512},
+    ),
     ("moe_token_dispatcher_type: allgather", {}, {"moe_token_dispatcher_type": "alltoall"}),
     ("grad_reduce_in_bf16: true", {}, {"accumulate_allreduce_grads_in_fp32": False}),
     ("add_bias_linear: false", {}, {"bias_gelu_fusion": False, "add_qkv_bias": True}),
@@ -74,10 +91,18 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("cpu_offloading_num_layers: 1", {}, {"cpu_offloading": True}),
     ("cuda_graph_impl: transformer_engine", {}, {"te_rng_tracker": True}),
     ("cuda_graph_scope: full", {}, {"cuda_graph_scope": []}),
-    ("no_weight_decay_cond_type: apply_wd_to_qk_layernorm", {}, {"no_weight_decay_cond_type": None}),
+    (
+        "no_weight_decay_cond_type: apply_wd_to_qk_layernorm",
+        {},
+        {"no_weight_decay_cond_type": None},
+    ),
     ("replication_jump: 2", {}, {"replication_jump": None}),
     ("data_path: [a]", {}, {"split": "969, 30, 1"}),
-    ("fake_process_group: true", {}, {"enable_gloo_process_groups": False, "check_for_nan_in_loss_and_grad": False}),
+    (
+        "fake_process_group: true",
+        {},
+        {"enable_gloo_process_groups": False, "check_for_nan_in_loss_and_grad": False},
+    ),
     ("rl_use_sequence_packing: true", {}, {"consumed_train_bins": 0}),
     ("enable_cuda_graph: true", {}, {"cuda_graph_impl": "local"}),
     ("multi_latent_attention: true", {}, {"rope_type": "yarn"}),
@@ -85,7 +110,9 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("line", "changes", "wanted"), FOLLOWED, ids=lambda value: value if isinstance(value, str) else ""
+    ("line", "changes", "wanted"),
+    FOLLOWED,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_derived_value_is_what_validation_would_have_made(
     line: str, changes: dict[str, Any], wanted: dict[str, Any], pristine: Namespace, tmp_path: Path
@@ -110,7 +137,12 @@ def test_what_the_entry_sets_is_not_overwritten(pristine: Namespace, tmp_path: P
 def test_null_asks_for_the_derived_value(pristine: Namespace, tmp_path: Path) -> None:
     """Unset on the command line means derived, so null does in a role file."""
     args, _ = resolve(
-        pristine, tmp_path, "eps_clip_high: null", "ffn_hidden_size: null", eps_clip_high=0.4, ffn_hidden_size=7
+        pristine,
+        tmp_path,
+        "eps_clip_high: null",
+        "ffn_hidden_size: null",
+        eps_clip_high=0.4,
+        ffn_hidden_size=7,
     )
     assert (args.eps_clip_high, args.ffn_hidden_size) == (0.2, 256)
 
@@ -130,7 +162,9 @@ def test_rules_whose_inputs_are_missing_do_nothing() -> None:
 def test_the_rules_name_real_arguments() -> None:
     """A misspelt name in a table would never apply."""
     made = {rule.target for rule in IMPLIED if rule.is_new}
-    named = {name for rule in (*FOLLOWING, *IMPLIED) for name in (rule.target, *rule.sources)} - made
+    named = {
+        name for rule in (*FOLLOWING, *IMPLIED) for name in (rule.target, *rule.sources)
+    } - made
     assert named - KNOWN == set()
 
 

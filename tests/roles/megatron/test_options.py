@@ -49,10 +49,19 @@ def test_the_shipped_table_has_megatrons_and_slimes_options() -> None:
     table = OptionTable.shipped()
     assert len(table) == 857
     assert table["lr"] == Option(name="lr", flags=("--lr",), type="float", default=1e-6)
-    assert table["lr_decay_style"].choices == ("constant", "linear", "cosine", "inverse-square-root", "WSD")
+    assert table["lr_decay_style"].choices == (
+        "constant",
+        "linear",
+        "cosine",
+        "inverse-square-root",
+        "WSD",
+    )
     assert (table["save"].is_nullable, table["lr"].is_nullable) == (True, False)
     assert table["freeze_params_name_list"].is_list
-    assert table["disable_chunked_prefill"].flags == ("--enable-chunked-prefill", "--disable-chunked-prefill")
+    assert table["disable_chunked_prefill"].flags == (
+        "--enable-chunked-prefill",
+        "--disable-chunked-prefill",
+    )
 
 
 def test_the_shipped_table_covers_nearly_all_names_of_a_job() -> None:
@@ -108,15 +117,23 @@ def test_the_shipped_table_is_made_again_from_its_parser() -> None:
         kept = ("flags", "nargs", "default", "action")
         if len(facts["flags"]) > 1 and facts.get("action") != "boolean_optional":
             continue  # two flags of one argument: parser_of makes one option of them
-        assert {key: again[name].get(key) for key in kept} == {key: facts.get(key) for key in kept}, name
+        assert {key: again[name].get(key) for key in kept} == {
+            key: facts.get(key) for key in kept
+        }, name
 
 
 @pytest.mark.parametrize("source", [f"{__name__}:a_parser", f"{__name__}:fill"])
-def test_the_command_writes_a_table(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_table(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """From a function that returns a parser, or fills one as Megatron's providers do; to a file or the screen."""
     assert main(["--from", source, "--output", str(tmp_path / "t.json")]) == 0
     assert main(["--from", source]) == 0
-    assert (tmp_path / "t.json").read_text() == capsys.readouterr().out == OptionTable.of_parser(a_parser()).to_json()
+    assert (
+        (tmp_path / "t.json").read_text()
+        == capsys.readouterr().out
+        == OptionTable.of_parser(a_parser()).to_json()
+    )
 
 
 @pytest.mark.parametrize("source", ["nonsense", "json:", f"{__name__}:needs_nothing"])

@@ -38,17 +38,29 @@ BROKEN: list[tuple[str, list[str], dict[str, Any]]] = [
     ("micro_batch_size must be", ["micro_batch_size: 0"], {}),
     ("smaller than seq_length", ["max_position_embeddings: 8"], {}),
     ("needs main_grads_dtype fp32", ["main_grads_dtype: bf16"], {}),
-    ("without a recompute_method", ["recompute_granularity: selective", "recompute_method: block"], {}),
+    (
+        "without a recompute_method",
+        ["recompute_granularity: selective", "recompute_method: block"],
+        {},
+    ),
     ("needs fp16", ["fp16_lm_cross_entropy: true"], {}),
     ("needs fp16 or bf16", ["fp32_residual_connection: true", "bf16: false"], {}),
     ("fp4 and fp8", ["fp4: e2m1", "fp8: hybrid"], {}),
     ("muon does not work", ["optimizer: muon"], {}),
     ("needs use_precision_aware_optimizer", ["optimizer_cpu_offload: true"], {}),
     ("needs no_load_optim", ["load_main_params_from_ckpt: true"], {"no_load_optim": False}),
-    ("multi_latent_attention and", ["multi_latent_attention: true", "group_query_attention: true"], {}),
+    (
+        "multi_latent_attention and",
+        ["multi_latent_attention: true", "group_query_attention: true"],
+        {},
+    ),
     ("must be a multiple of expert", ["num_experts: 3"], {"expert_model_parallel_size": 2}),
     ("attention_backend local needs", ["attention_backend: local"], {}),
-    ("no multiple of num_attention_heads", ["hidden_size: 66", "kv_channels: null"], {"kv_channels": None}),
+    (
+        "no multiple of num_attention_heads",
+        ["hidden_size: 66", "kv_channels: null"],
+        {"kv_channels": None},
+    ),
     ("need their FSDP", ["ckpt_format: torch_dcp"], {}),
     ("use_torch_fsdp2 does not work", ["use_torch_fsdp2: true"], {}),
     ("use_legacy_models needs", ["use_legacy_models: true"], {}),
@@ -75,7 +87,11 @@ ADVISED: list[tuple[str, list[str], dict[str, Any]]] = [
     ("save is null", ["save: null"], {}),
     ("load does not exist", ["load: /no/such/folder"], {}),
     ("accumulate_allreduce_grads_in_fp32 stays true", ["fp16: true"], {}),
-    ("check_for_nan_in_loss_and_grad is false", ["fp16: false"], {"check_for_nan_in_loss_and_grad": False}),
+    (
+        "check_for_nan_in_loss_and_grad is false",
+        ["fp16: false"],
+        {"check_for_nan_in_loss_and_grad": False},
+    ),
     ("add_qkv_bias stays true", ["add_bias_linear: false"], {}),
 ]
 
@@ -85,16 +101,23 @@ def pristine() -> Namespace:
     return ppo_namespace()
 
 
-def resolve(base: Namespace, folder: Path, lines: list[str], changes: dict[str, Any]) -> tuple[str, ...]:
+def resolve(
+    base: Namespace, folder: Path, lines: list[str], changes: dict[str, Any]
+) -> tuple[str, ...]:
     base = copy.deepcopy(base)
     vars(base).update(changes)
     path = folder / "roles.yaml"
-    path.write_text("megatron:\n  - role: actor\n    overrides:\n" + "".join(f"      {line}\n" for line in lines))
+    path.write_text(
+        "megatron:\n  - role: actor\n    overrides:\n"
+        + "".join(f"      {line}\n" for line in lines)
+    )
     return parse_role_file(base, str(path)).warnings
 
 
 @pytest.mark.parametrize(
-    ("reason", "lines", "changes"), BROKEN, ids=lambda value: value if isinstance(value, str) else ""
+    ("reason", "lines", "changes"),
+    BROKEN,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_combination_that_validation_refuses_is_refused(
     reason: str, lines: list[str], changes: dict[str, Any], pristine: Namespace, tmp_path: Path
@@ -115,10 +138,15 @@ def test_what_would_not_do_what_it_says_is_warned_about(
     assert any(text in warning for warning in resolve(pristine, tmp_path, lines, changes))
 
 
-def test_a_checkpoint_behind_a_finetune_is_warned_about(pristine: Namespace, tmp_path: Path) -> None:
+def test_a_checkpoint_behind_a_finetune_is_warned_about(
+    pristine: Namespace, tmp_path: Path
+) -> None:
     """The base had no checkpoint, so validation set finetune; a role's checkpoint would be read without its step."""
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("7")
-    assert any("finetune is true" in text for text in resolve(pristine, tmp_path, [f"load: {tmp_path}"], {}))
+    assert any(
+        "finetune is true" in text
+        for text in resolve(pristine, tmp_path, [f"load: {tmp_path}"], {})
+    )
 
 
 def test_every_requirement_and_advice_is_tried() -> None:
@@ -127,7 +155,9 @@ def test_every_requirement_and_advice_is_tried() -> None:
     assert len(ADVISED) + 1 == len(ADVICE)
 
 
-def test_a_base_that_breaks_a_rule_by_itself_is_left_alone(pristine: Namespace, tmp_path: Path) -> None:
+def test_a_base_that_breaks_a_rule_by_itself_is_left_alone(
+    pristine: Namespace, tmp_path: Path
+) -> None:
     """A rule speaks only where the role file sets one of its arguments."""
     assert resolve(pristine, tmp_path, ["clip_grad: 1"], {"min_lr": 1.0}) == ()
 
