@@ -15,7 +15,7 @@ from slime_logging.errors import (
     WillNeverWork,
 )
 from slime_logging.roles.roles import parse_megatron_role_args
-from slime_logging.settings.settings import add_tracking_arguments
+from slime_logging.settings.flags import add_tracking_arguments
 from slime_logging.tracking import (
     finish_tracking,
     init_tracking,

@@ -10,6 +10,7 @@ switched on and no `--tracking-dir`, nothing is imported and nothing is written.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ from slime_logging.session.lifetime import (
     swallow,
 )
 from slime_logging.session.session import join, start_primary
+from slime_logging.settings.flags import unheard
 from slime_logging.settings.settings import Settings
 
 logger = logging.getLogger("slime_logging")
@@ -63,6 +65,9 @@ def init_tracking(
     """
     if ignored:
         logger.warning("slime_logging: init_tracking does not use %s", ", ".join(ignored))
+    if primary:
+        for text in unheard(args, sys.argv, os.environ):
+            logger.warning("slime_logging: %s", text)
     _init(args, _settings(args), primary=primary, role=role, wants_client=False)
 
 

@@ -157,7 +157,7 @@ def test_the_marker_for_type_checkers_is_shipped():
 def test_the_tracker_table_and_the_switches_agree():
     from slime_logging.backends import BACKENDS, new_backend
     from slime_logging.backends.packages import PACKAGES
-    from slime_logging.settings.settings import TRACKERS
+    from slime_logging.settings.options import TRACKERS
 
     assert set(TRACKERS) <= set(BACKENDS)
     assert set(PACKAGES) == set(TRACKERS) - {"memory"}

@@ -24,7 +24,8 @@ from slime_logging.errors import BackendError, SettingsError, TrackingError
 from slime_logging.record.run import RunDirectory, RunFile, find_run
 from slime_logging.redaction.redact import Redactor, escape_terminal
 from slime_logging.session.description import run_facts
-from slime_logging.settings.settings import BACKEND_OPTIONS, Settings
+from slime_logging.settings.options import TRACKER_OPTIONS
+from slime_logging.settings.settings import Settings
 from slime_logging.values.run import RunFacts
 
 RunArgument = Annotated[
@@ -107,11 +108,10 @@ def parse_options(items: Sequence[str]) -> dict[str, object]:
     options.
     """
     pairs = dict(item.partition("=")[::2] for item in items)
-    unknown = sorted(set(pairs) - set(BACKEND_OPTIONS))
+    known = [option.name for option in TRACKER_OPTIONS]
+    unknown = sorted(set(pairs) - set(known))
     if unknown:
-        raise typer.BadParameter(
-            f"unknown option {unknown[0]!r}; there are: {', '.join(BACKEND_OPTIONS)}"
-        )
+        raise typer.BadParameter(f"unknown option {unknown[0]!r}; there are: {', '.join(known)}")
     return dict(pairs)
 
 

@@ -17,12 +17,7 @@ from pathlib import Path
 
 from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.record.run import RunDirectory, RunFile
-from slime_logging.settings.settings import (
-    BACKEND_OPTIONS,
-    PLACE_OPTIONS,
-    SECRET_OPTIONS,
-    SHOWN_OPTIONS,
-)
+from slime_logging.settings.options import TRACKER_OPTIONS, Option
 
 MAX_ENTRIES = 200_000
 """Files of a run's directory that are looked at; a real one has some dozens a process and
@@ -56,23 +51,24 @@ def trusted_options(
         SettingsError: the run names a place that the user did not; the message has the option that
         says it.
     """
-    known = {*BACKEND_OPTIONS, *SHOWN_OPTIONS} - SECRET_OPTIONS
+    known = {option.name for option in TRACKER_OPTIONS if not option.is_secret}
     stored = {
         name: value
         for name, value in run.options.items()
         if name in known and isinstance(value, str)
     }
     options: dict[str, object] = {**stored, **said}
-    for name, variable in PLACE_OPTIONS.items():
-        place = stored.get(name)
+    for option in TRACKER_OPTIONS:
+        place = stored.get(option.name) if option.is_place else None
         if (
             place is None
-            or name in said
-            or not _is_used(name, options, trackers, is_writing=is_writing)
+            or option.name in said
+            or not _is_used(option, options, trackers, is_writing=is_writing)
         ):
             continue
-        if not _is_same(place, os.environ.get(variable)) and not _is_below(place, directory.path):
-            raise SettingsError(_question(name, variable, place))
+        is_said = any(_is_same(place, text) for text in option.texts(os.environ))
+        if not is_said and not _is_below(place, directory.path):
+            raise SettingsError(_question(option, place))
     return options
 
 
@@ -144,20 +140,19 @@ def check_tensorboard(
 
 
 def _is_used(
-    name: str, options: Mapping[str, object], trackers: Collection[str], *, is_writing: bool
+    option: Option, options: Mapping[str, object], trackers: Collection[str], *, is_writing: bool
 ) -> bool:
-    tracker = name.partition("_")[0]
-    if tracker not in trackers:
+    if option.tracker not in trackers:
         return False
     return (
         is_writing
-        if name == "wandb_dir"
-        else name != "wandb_host" or options.get("wandb_mode") == "online"
+        if option.name == "wandb_dir"
+        else option.name != "wandb_host" or options.get("wandb_mode") == "online"
     )
 
 
-def _is_same(place: str, said: str | None) -> bool:
-    return said is not None and place.rstrip("/") == said.rstrip("/")
+def _is_same(place: str, said: str) -> bool:
+    return place.rstrip("/") == said.rstrip("/")
 
 
 def _is_below(place: str, directory: Path) -> bool:
@@ -167,15 +162,15 @@ def _is_below(place: str, directory: Path) -> bool:
     return path.resolve().is_relative_to(directory.resolve())
 
 
-def _question(name: str, variable: str, place: str) -> str:
+def _question(option: Option, place: str) -> str:
+    name, variable = option.name, option.variables[-1]
     flag = f"-o {shlex.quote(f'{name}={place}')}"
     if _MARK in place:
         return (
             f"the run's {name} is {place!r}: what is hidden in it was not stored. Give the whole of"
             f" it: -o {name}=..., or set {variable}."
         )
-    also = f", or set {variable}" if variable else ""
     return (
         f"the run says {name} = {place!r}. Your data and keys go where you say yourself, not where"
-        f" a run's directory says: if this is the right place, add {flag}{also}."
+        f" a run's directory says: if this is the right place, add {flag}, or set {variable}."
     )

@@ -17,7 +17,8 @@ from slime_logging.layout.scope import to_json_mapping
 from slime_logging.record.run import RunDirectory, RunFile, now_s
 from slime_logging.redaction.marks import as_name
 from slime_logging.redaction.redact import Redactor
-from slime_logging.settings.settings import SHOWN_OPTIONS, Settings
+from slime_logging.settings.options import TRACKER_OPTIONS
+from slime_logging.settings.settings import Settings
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunFacts
 
@@ -47,11 +48,12 @@ def describe_run(
 ) -> RunFile:
     """What `run.json` says of a run at its first start, redacted."""
     group = settings.group
-    name = f"{group or settings.project}-{run_id}" if settings.has_suffix or not group else group
+    named = group or settings.project
+    suffix = f"-{run_id}" if settings.has_suffix or not group else ""
     return RunFile(
         run_id=run_id,
         project=as_name(redactor.text(settings.project)),
-        name=as_name(redactor.text(name)),
+        name=as_name(redactor.text(settings.name or f"{named}{suffix}")),
         group=None if group is None else as_name(redactor.text(group)),
         created_s=now_s(),
         num_starts=1,
@@ -68,7 +70,8 @@ def shown_options(settings: Settings, redactor: Redactor) -> dict[str, Json]:
     """The options that trackers show, without secrets: the same wherever the run is delivered
     from.
     """
-    given = ((name, settings.options[name]) for name in SHOWN_OPTIONS)
+    shown = (option.name for option in TRACKER_OPTIONS if option.is_shown)
+    given = ((name, settings.options[name]) for name in shown)
     return {name: as_name(redactor.text(str(value))) for name, value in given if value}
 
 

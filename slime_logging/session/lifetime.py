@@ -21,7 +21,7 @@ from slime_logging.delivery.delivery import DeliveryResult
 from slime_logging.hosts.rendezvous import find
 from slime_logging.redaction.redact import safe_exception_text
 from slime_logging.session.session import Session, join
-from slime_logging.settings.settings import PLACE_OPTIONS
+from slime_logging.settings.options import OPTIONS
 
 logger = logging.getLogger("slime_logging")
 
@@ -107,9 +107,9 @@ def _what_to_sync(session: Session) -> str:
     """The run's directory, and the places that `sync` does not believe the directory itself."""
     options = session.settings.options
     places = {
-        name: options[name]
-        for name, variable in PLACE_OPTIONS.items()
-        if options[name] != os.environ.get(variable)
+        option.name: options[option.name]
+        for option in OPTIONS
+        if option.is_place and options[option.name] not in option.texts(os.environ)
     }
     words = [
         f"-o {shlex.quote(f'{name}={session.redactor.text(str(place))}')}"

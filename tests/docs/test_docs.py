@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import slime_logging
-from slime_logging.settings.settings import OUR_FLAGS, SLIME_FLAGS
+from slime_logging.settings.options import OPTIONS, OTHER_VARIABLES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -145,8 +145,11 @@ def test_the_reference_names_every_public_name_and_every_flag():
     text = (ROOT / "docs" / "reference.md").read_text()
     for name in slime_logging.__all__:
         assert f"`{name}" in text, name
-    for flag, _ in (*SLIME_FLAGS, *OUR_FLAGS):
-        assert f"`{flag}" in text, flag
+    for option in OPTIONS:
+        assert f"`{option.flag}" in text, option.flag
+    variables = {name for option in OPTIONS for name in option.variables}
+    for name in (*variables, *OTHER_VARIABLES):
+        assert f"`{name}" in text, name
 
 
 def test_the_reference_names_every_command():

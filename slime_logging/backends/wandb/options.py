@@ -126,11 +126,11 @@ def client_settings(
         "reinit": "create_new",
         "run_name": run.name[:MAX_NAME_CHARS],
         "run_group": run.group[:MAX_NAME_CHARS] if run.group else None,
-        "run_tags": str(run.options["wandb_tags"]).split(",")
-        if run.options.get("wandb_tags")
+        "run_tags": str(run.options["tracking_tags"]).split(",")
+        if run.options.get("tracking_tags")
         else None,
-        "run_notes": run.options.get("wandb_notes"),
-        "run_job_type": run.options.get("wandb_job_type"),
+        "run_notes": run.options.get("tracking_notes"),
+        "run_job_type": run.options.get("tracking_job_type"),
         "root_dir": str(local_root(run)),
         # Told only where it matters, because clients before 0.27 fail when they are told.
         "use_dot_wandb": False if (local_root(run) / ".wandb").exists() else None,

@@ -8,7 +8,8 @@ from argparse import ArgumentParser, Namespace
 import pytest
 
 import slime_logging as sl
-from slime_logging.settings.settings import BACKEND_OPTIONS, Settings
+from slime_logging.settings.options import OPTIONS
+from slime_logging.settings.settings import Settings
 
 SLIME_DEFAULTS = {
     "use_wandb": False,
@@ -48,7 +49,7 @@ def test_every_flag_has_a_help_text_that_formats():
 
 def test_every_option_that_a_backend_may_read_has_a_flag():
     args = vars(sl.add_tracking_arguments(ArgumentParser()).parse_args([]))
-    assert set(BACKEND_OPTIONS) <= set(args)
+    assert {option.name for option in OPTIONS} == set(args)
 
 
 def test_an_empty_namespace_has_everything_off():
