@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "redaction": {"errors", "redaction", "values"},
     "settings": {"errors", "redaction", "settings", "values"},
     "roles": {"errors", "redaction", "roles", "values"},
-    "layout": {"layout", "redaction", "roles", "values"},
+    "layout": {"errors", "layout", "redaction", "roles", "values"},
     "record": {"errors", "layout", "record", "redaction", "values"},
     "backends": {"backends", "errors", "layout", "settings", "values"},
     "delivery": {"backends", "delivery", "errors", "layout", "record", "settings", "values"},

@@ -40,6 +40,7 @@ from slime_logging.values.json_scalars import (
     text_json,
 )
 from slime_logging.values.json_value import Json
+from slime_logging.values.models import declared_fields, stored_fields
 
 __all__ = [
     "MAX_DEPTH",
@@ -63,9 +64,9 @@ MAX_DEPTH = 32
 def to_json(value: Any) -> Json:
     """The value as plain JSON; see the module's policy for what is guaranteed.
 
-    Dicts, Namespaces, dataclasses, named tuples and partials become mappings; lists, tuples, sets
-    (sorted) and other sequences become lists; enums their name; dtypes, devices, paths, dates,
-    decimals their usual text; functions and classes their qualified name; bytes their UTF-8 text,
+    Dicts, Namespaces, dataclasses, pydantic and attrs models, named tuples and partials become
+    mappings; lists, tuples, sets (sorted) and other sequences become lists; enums their name;
+    dtypes, devices, paths, dates, decimals their usual text; functions and classes their qualified name; bytes their UTF-8 text,
     else `base64:...`; tensors and arrays a number (one element) or a description; other objects
     their repr without addresses, or the qualified name of their class. NaN and infinities become
     "NaN", "Infinity", "-Infinity".
@@ -213,7 +214,11 @@ class _Walk:
         if issubclass(cls, (argparse.Namespace, types.SimpleNamespace)):
             return lambda v, depth: self._mapping(_snapshot(v), depth)
         if dataclasses.is_dataclass(cls):
-            return lambda v, depth: self._mapping(_fields(v), depth)
+            own = stored_fields(value, [field.name for field in dataclasses.fields(cls)])
+            return lambda _, depth: self._mapping(own, depth)
+        fields = declared_fields(value)
+        if fields is not None:
+            return lambda _, depth: self._mapping(fields, depth)
         if issubclass(cls, functools.partial):
             return lambda v, depth: self._mapping(describe.partial_parts(v), depth)
         names = getattr(cls, "_fields", None)
@@ -300,32 +305,6 @@ def _length(value: Any) -> int | str:
         return len(value)
     except Exception:
         return "many"
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """A dataclass instance's fields as stored: from its `__dict__` and slots, without running
-    properties.
-    """
-    stored = getattr(value, "__dict__", {})
-    out: dict[str, Any] = {}
-    for field in dataclasses.fields(value):
-        if field.name in stored:
-            out[field.name] = stored[field.name]
-            continue
-        static = next(
-            (vars(c)[field.name] for c in type(value).__mro__ if field.name in vars(c)), None
-        )
-        if isinstance(static, types.MemberDescriptorType):
-            out[field.name] = static.__get__(value) if _is_set(static, value) else "<unset>"
-    return out
-
-
-def _is_set(slot: types.MemberDescriptorType, value: Any) -> bool:
-    try:
-        slot.__get__(value)
-    except AttributeError:
-        return False
-    return True
 
 
 _SCALARS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Json]], ...] = (
