@@ -66,10 +66,10 @@ def to_json(value: Any) -> Json:
 
     Dicts, Namespaces, dataclasses, pydantic and attrs models, named tuples and partials become
     mappings; lists, tuples, sets (sorted) and other sequences become lists; enums their name;
-    dtypes, devices, paths, dates, decimals their usual text; functions and classes their qualified name; bytes their UTF-8 text,
-    else `base64:...`; tensors and arrays a number (one element) or a description; other objects
-    their repr without addresses, or the qualified name of their class. NaN and infinities become
-    "NaN", "Infinity", "-Infinity".
+    dtypes, devices, paths, dates, decimals their usual text; functions and classes their qualified
+    name; bytes their UTF-8 text, else `base64:...`; tensors and arrays a number (one element) or a
+    description; other objects their repr without addresses, or the qualified name of their class.
+    NaN and infinities become "NaN", "Infinity", "-Infinity".
     """
     exact = _EXACT.get(type(value))
     return exact(value) if exact is not None else _Walk().any(value, 0)
