@@ -51,7 +51,7 @@ MAY_IMPORT = {
     },
     "tracking": {"errors", "hosts", "redaction", "session", "settings"},
     "slime": {"layout", "redaction", "roles", "session", "settings", "tracking", "values"},
-    "demo": {"", "backends", "cli", "demo", "layout", "roles", "values"},
+    "demo": {"", "backends", "cli", "demo", "layout", "roles", "settings", "values"},
     "report": {"backends", "delivery", "layout", "record", "redaction", "report", "values"},
     "cli": {
         "",

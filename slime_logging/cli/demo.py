@@ -7,6 +7,7 @@ failed, 2 for a mistake in the call. W&B stays offline unless `--online` is give
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -175,25 +176,40 @@ def _run_training(
 def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None:
     from rich.console import Console
 
+    from slime_logging.demo.crew import JobFailed
+    from slime_logging.demo.report import show_report
+    from slime_logging.demo.screen import Screen
     from slime_logging.errors import TrackingError
 
     console, errors = Console(), Console(stderr=True)
     _require_packages(needed)
-    from slime_logging.demo.crew import JobFailed
-    from slime_logging.demo.report import show_report
-    from slime_logging.demo.screen import Screen
-
+    screen = Screen(console)
     try:
-        with Screen(console) as screen:
+        with screen:
             result = run(screen)
     except KeyboardInterrupt:
-        errors.print("\nInterrupted: all processes have ended, and what was logged is in the run.")
+        errors.print(f"\nInterrupted: {_what_is_left(screen)}", soft_wrap=True, highlight=False)
         raise typer.Exit(130) from None
     except (JobFailed, TrackingError) as error:
         errors.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
         errors.print(_without_secrets(str(error)), markup=False, highlight=False, soft_wrap=True)
+        errors.print(_what_is_left(screen), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     show_report(result, console)
+
+
+def _what_is_left(screen: Screen) -> str:
+    """What a job that did not end well leaves behind, and how to look at it."""
+    from slime_logging.record.reading import count_rows
+    from slime_logging.record.run import RunDirectory
+
+    if screen.run is None:
+        return "no run had begun, and nothing was logged."
+    num_rows = sum(map(count_rows, RunDirectory(screen.run).journal_paths()))
+    return (
+        f"all processes have ended; run {screen.run.name} has {num_rows:,} rows. Look at it with:"
+        f" slime-logging show {shlex.quote(str(screen.run))}"
+    )
 
 
 def _without_secrets(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import multiprocessing.forkserver
+import multiprocessing.resource_tracker
 import signal
 import sys
 import time
@@ -65,7 +66,14 @@ class Crew:
         self._context: Any = multiprocessing.get_context(method)
         if method == "forkserver":
             self._context.set_forkserver_preload(list(preload))
-            multiprocessing.forkserver.ensure_running()
+            # The server inherits the mask: a Ctrl-C while it imports is the driver's alone too.
+            # Its resource tracker comes first, because starting that takes SIGINT out of the mask.
+            multiprocessing.resource_tracker.ensure_running()
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                multiprocessing.forkserver.ensure_running()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._children: list[Child] = []
         self._asked: dict[Any, Child] = {}
 

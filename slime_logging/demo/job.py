@@ -21,6 +21,7 @@ from slime_logging.demo.crew import Child, Crew
 from slime_logging.demo.screen import Progress, Screen
 from slime_logging.layout.diff import Difference, set_differences
 from slime_logging.roles.roles import parse_role_file
+from slime_logging.settings.settings import Settings
 
 DEFAULT_ROLLOUTS = 25
 
@@ -83,8 +84,8 @@ def choose_tracking(
         setattr(args, f"use_{tracker}", True)
     args.wandb_mode = "online" if is_online else "offline"
     args.wandb_project = "slime-demo"
-    if directory is not None:
-        args.tracking_dir = str(directory)
+    # With a directory of its own the job is tracked without any tracker too: by its journals.
+    args.tracking_dir = str(Settings.of(Namespace(tracking_dir=directory)).directory)
 
 
 def role_file(algorithm: str) -> Path:
@@ -120,6 +121,7 @@ def run_job(options: JobOptions, screen: Screen) -> JobResult:
         slime_logging.tracked(args),
         crew,
     ):
+        screen.run = Path(args.tracking_run_dir)
         _Driver(args, crew, screen, result, Path(scratch)).run(options.num_rollouts)
         result.seconds = time.monotonic() - started_s
     return result

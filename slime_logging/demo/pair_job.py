@@ -58,6 +58,7 @@ def run_pair(options: PairOptions, screen: Screen) -> JobResult:
     else:
         result = JobResult(args=base)
         with slime_logging.tracked(base), crew:
+            screen.run = Path(base.tracking_run_dir)
             _Pair(base, crew, screen, result).run(options.num_steps)
     result.seconds = time.monotonic() - started_s
     return result
@@ -75,6 +76,7 @@ def _run_alone(base: Namespace, options: PairOptions, screen: Screen) -> JobResu
     )
     result = JobResult(args=args, course_name="reward" if role == "explorer" else "loss")
     exit_code = 1
+    screen.run = Path(args.tracking_run_dir)
     screen.stage(f"run {args.wandb_run_id}: the {role} alone, as primary")
     try:
         experience = roles.RandomExperience(args)

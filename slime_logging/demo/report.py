@@ -8,6 +8,7 @@ stands.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import shlex
 import sys
@@ -44,47 +45,65 @@ def show_report(result: JobResult, console: Console) -> None:
     for tracker, place, command in where_to_look(result.args):
         # Soft wrapping keeps each on one line, so that it can be pasted.
         console.print(
-            Text(f"  {tracker:<12}", style="bold").append(str(place), style="not bold dim"),
+            Text(f"  {tracker:<12}", style="bold").append(place, style="not bold dim"),
             soft_wrap=True,
         )
         console.print(Text(f"  {'':<12}{command}", style="cyan"), soft_wrap=True)
 
 
 def chart(values: Sequence[float]) -> Text:
-    """Draw the course of the values from 0 up, `CHART_HEIGHT` lines high, with its ends beside
-    it.
+    """Draw the course of the values, `CHART_HEIGHT` lines high, with its ends beside it: from 0 up,
+    or from the lowest value where one is below 0. What is not finite is left empty.
     """
-    top = max(1.0, *values) if max(values) > 0.5 else max(values) or 1.0
+    finite = [value for value in values if math.isfinite(value)] or [0.0]
+    low = min(0.0, *finite)
+    top = max(finite) if max(finite) <= 0.5 else max(1.0, *finite)
+    top = top if top > low else low + 1.0
     wide = max(1, min(3, CHART_WIDTH // len(values)))
     columns = _thinned(values, CHART_WIDTH // wide)
+    labels = {CHART_HEIGHT - 1: f"{top:.2f}", 0: f"{low:.2f}"}
+    margin = max(5, *map(len, labels.values()))
     lines = []
     for line in reversed(range(CHART_HEIGHT)):
         cells = [
-            EIGHTHS[round(8 * min(1.0, max(0.0, value / top * CHART_HEIGHT - line)))]
+            EIGHTHS[
+                round(8 * min(1.0, max(0.0, (value - low) / (top - low) * CHART_HEIGHT - line)))
+            ]
+            if math.isfinite(value)
+            else " "
             for value in columns
         ]
-        label = f"{top:.2f}" if line == CHART_HEIGHT - 1 else "0.00" if line == 0 else ""
         bars = "".join(cell * wide for cell in cells)
-        lines.append(Text().append(f"{label:>5} ", style="dim").append(bars, style="green"))
+        lines.append(
+            Text()
+            .append(f"{labels.get(line, ''):>{margin}} ", style="dim")
+            .append(bars, style="green")
+        )
     return Text("\n").join(lines)
 
 
-def where_to_look(args: Namespace) -> list[tuple[str, Path, str]]:
+def where_to_look(args: Namespace) -> list[tuple[str, str, str]]:
     """Return for the journals, the page that can be made of them, and each tracker that is on: its
     name, its data's place, and the command that shows them.
     """
     run_dir = _short(Path(args.tracking_run_dir))
     places = [
-        ("journals", run_dir / "journals", f"{_bin()}slime-logging show {_quoted(run_dir)}"),
-        ("web page", run_dir / "report.html", f"{_bin()}slime-logging report {_quoted(run_dir)}"),
+        ("journals", str(run_dir / "journals"), f"{_bin()}slime-logging show {_quoted(run_dir)}"),
+        (
+            "web page",
+            "not made yet: this makes it",
+            f"{_bin()}slime-logging report {_quoted(run_dir)}",
+        ),
     ]
     for tracker, (folder, command) in SHOW.items():
         if getattr(args, f"use_{tracker}", False):
             place = _wandb_run(run_dir) if tracker == "wandb" else run_dir / folder
+            if tracker in ("trackio", "mlflow") and not place.exists():
+                place = run_dir.parent / folder  # one store for all runs
             filled = command.format(
                 place=_quoted(place), project=shlex.quote(args.wandb_project), bin=_bin()
             )
-            places.append((tracker, place, filled))
+            places.append((tracker, str(place), filled))
     return places
 
 
@@ -98,7 +117,9 @@ SHOW: dict[str, tuple[str, str]] = {
     ),
     "swanlab": ("swanlab", "{bin}swanlab sync {place}/run-*"),
 }
-"""Tracker -> the folder of its data in the run's directory, and the command that shows them."""
+"""Tracker -> the folder of its data, in the run's directory or beside it, and the command that
+shows them.
+"""
 
 
 def _headline(result: JobResult) -> Text:

@@ -7,9 +7,11 @@ second.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
@@ -47,6 +49,8 @@ class Screen:
         self._loop_started_s: float | None = None
         self._live: Live | None = None
         self._next_line = 1
+        self.run: Path | None = None
+        """The directory of the job's run, once there is one."""
 
     def __enter__(self) -> Screen:
         return self
@@ -107,6 +111,7 @@ def sparkline(values: Sequence[float], width: int = 30) -> str:
     """The course of the values as a line of bars, the lowest bar at the smallest; at most `width`
     characters.
     """
+    values = [value for value in values if math.isfinite(value)]
     if not values:
         return ""
     if len(values) > width:

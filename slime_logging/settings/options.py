@@ -160,7 +160,7 @@ OPTIONS: tuple[Option, ...] = (
     _ours("--use-mlflow", "Track the job with MLflow.", _SWITCH),
     _ours(
         "--mlflow-tracking-uri",
-        "Default: MLFLOW_TRACKING_URI, else a SQLite file in the run's directory.",
+        "Default: MLFLOW_TRACKING_URI, else a SQLite file in the tracking directory.",
         tracker="mlflow",
         env=("MLFLOW_TRACKING_URI",),
         is_place=True,

@@ -229,16 +229,17 @@ def test_name_that_the_server_refuses_is_for_good(
 
 
 def test_local_file_without_a_server(tmp_path: Path) -> None:
-    """Without an address the run is in a SQLite file, artifacts included, in the run's directory only."""
+    """Without an address the run is in a SQLite file, artifacts included, one for all runs of a directory."""
     run = facts(tmp_path / "run", None)
     deliver(run)
     backend = MlflowBackend()
     assert Counter(backend.read_points(run)) == Counter(
         point for row in ROWS for point in backend.points(row)
     )
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert sorted(path.name for path in (tmp_path / "run" / "mlflow").iterdir()) == [
+    assert [path.name for path in tmp_path.iterdir()] == ["mlflow"]
+    assert sorted(path.name for path in (tmp_path / "mlflow").iterdir()) == [
         "artifacts",
+        "lock",
         "mlflow.db",
     ]
 

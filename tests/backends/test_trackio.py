@@ -136,10 +136,22 @@ def test_final_state(shown: dict[str, Any], job: str, state: str) -> None:
     assert shown[f"{job}-actor config"]["run_state"] == state
 
 
-def test_files_are_in_the_runs_directory(tmp_path: Path) -> None:
-    """Without TRACKIO_DIR the run's directory has everything."""
-    deliver(facts(tmp_path))
-    assert (tmp_path / "trackio" / "proj.db").exists()
+def test_one_store_has_all_runs_of_a_tracking_directory(tmp_path: Path) -> None:
+    """Without TRACKIO_DIR it is beside the runs; the run's own directory stays free of it."""
+    for run_id in ("r1", "r2"):
+        deliver(facts(tmp_path / run_id, run_id=run_id))
+    assert [path.name for path in tmp_path.iterdir()] == ["trackio"]
+    runs = ask(tmp_path / "trackio", {"runs": 'len(S.get_runs("proj"))'})["runs"]
+    assert runs == 6
+
+
+def test_a_run_with_a_store_of_its_own_stays_there(tmp_path: Path) -> None:
+    """As earlier versions made it: what it holds is read, and more of it goes there."""
+    (tmp_path / "r1" / "trackio").mkdir(parents=True)
+    deliver(facts(tmp_path / "r1"))
+    assert (tmp_path / "r1" / "trackio" / "proj.db").exists()
+    assert not (tmp_path / "trackio").exists()
+    assert len(list(TrackioBackend().read_points(facts(tmp_path / "r1")))) == len(ROWS)
 
 
 def test_two_jobs_in_one_directory_stay_apart(
@@ -158,7 +170,7 @@ def test_server_variable_is_told_to_be_ignored(
     """Trackio's server would stamp rows with its own time; the warning says how to get the run there."""
     monkeypatch.setenv("TRACKIO_SERVER_URL", "http://127.0.0.1:1/?write_token=secret")
     with caplog.at_level(logging.WARNING, logger="slime_logging"):
-        deliver(facts(tmp_path))
+        deliver(facts(tmp_path / "run"))
     assert "trackio sync --project proj" in caplog.text
     assert "secret" not in caplog.text
 
@@ -166,7 +178,9 @@ def test_server_variable_is_told_to_be_ignored(
 def test_project_name_that_trackio_refuses(tmp_path: Path) -> None:
     """A refusal is for good, and says why."""
     with pytest.raises(WillNeverWork, match="registry"):
-        TrackioBackend().open(facts(tmp_path, project="registry-x"), Writer(label="primary"))
+        TrackioBackend().open(
+            facts(tmp_path / "run", project="registry-x"), Writer(label="primary")
+        )
 
 
 def test_unusable_directory_is_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +193,7 @@ def test_unusable_directory_is_try_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_dead_storage_process_is_replaced(tmp_path: Path) -> None:
     """After its process died, the next call starts another one."""
-    run, backend = facts(tmp_path), TrackioBackend()
+    run, backend = facts(tmp_path / "run"), TrackioBackend()
     backend.open(run, Writer(label="primary"))
     backend._store._child.kill()
     backend._store._child.wait()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from slime_logging.backends.trackio.backend import TrackioBackend
 from slime_logging.backends.wandb.backend import WandbBackend
 
-from .reading import Run, finish_code, run_demo, start_demo
+from .reading import COMMAND, Run, environment, finish_code, read_run, run_demo, start_demo
 
 pytestmark = pytest.mark.xdist_group("demo-pair")
 
@@ -66,6 +68,41 @@ def test_a_role_alone_makes_a_run_of_its_own(tmp_path: Path, role: str) -> None:
     assert finish_code(tmp_path) == 0
 
 
+def test_journals_only_needs_no_directory(tmp_path: Path) -> None:
+    """Without trackers, and nobody saying where: the journals are in ./tracking."""
+    arguments = ("explorer-trainer", "--only", "trainer", "--steps", "3", "--trackers", "none")
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        env={k: v for k, v in environment(tmp_path).items() if k != "SLIME_LOGGING_DIR"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert f"slime-logging show tracking/{read_run(tmp_path / 'tracking').directory.path.name}" in (
+        done.stdout
+    )
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 1.5], ids=["at once", "while it imports"])
+def test_ctrl_c_while_torch_loads(tmp_path: Path, wait_s: float) -> None:
+    """One line, from one process, which does not speak of rows that are not there."""
+    with start_demo(tmp_path, "ppo", "--trackers", "none") as demo:
+        assert demo.stdout is not None
+        assert "loading torch" in demo.stdout.readline()
+        time.sleep(wait_s)
+        os.killpg(demo.pid, signal.SIGINT)
+        _, errors = demo.communicate(timeout=60)
+    assert demo.returncode == 130
+    told = [line for line in errors.splitlines() if line and not line.startswith("slime_logging:")]
+    (line,) = told
+    assert line.startswith("Interrupted: ")
+    runs = list(tmp_path.glob("*/run.json"))
+    assert ("nothing was logged" in line) == (not runs)
+    assert all(f"run {run.parent.name} has " in line for run in runs)
+
+
 def test_a_killed_role_ends_the_job_with_a_message(tmp_path: Path) -> None:
     """SIGKILL of the trainer: the driver says who died, exits with 1, and records 1 as the run's exit code."""
     trainer = 0
@@ -81,6 +118,8 @@ def test_a_killed_role_ends_the_job_with_a_message(tmp_path: Path) -> None:
                 break
         errors = demo.stderr.read()
     assert f"trainer (pid {trainer}) was killed by SIGKILL" in errors
+    (run,) = tmp_path.glob("*/run.json")
+    assert f"slime-logging show {run.parent}" in errors
     assert (demo.returncode, finish_code(tmp_path)) == (1, 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 
 import pytest
 from rich.console import Console
@@ -25,8 +26,16 @@ def progress(done: int, total: int = 30) -> Progress:
 
 @pytest.mark.parametrize(
     ("values", "line"),
-    [([], ""), ([0.5], "▁"), ([0.0, 1.0], "▁█"), ([1.0, 1.0], "▁▁"), ([0.0, 0.5, 1.0], "▁▅█")],
-    ids=["nothing", "one", "two", "flat", "three"],
+    [
+        ([], ""),
+        ([0.5], "▁"),
+        ([0.0, 1.0], "▁█"),
+        ([1.0, 1.0], "▁▁"),
+        ([0.0, 0.5, 1.0], "▁▅█"),
+        ([math.nan, math.inf], ""),
+        ([-1.0, math.nan, 1.0], "▁█"),
+    ],
+    ids=["nothing", "one", "two", "flat", "three", "not finite", "a hole"],
 )
 def test_sparkline_spans_from_the_smallest_to_the_largest(values: list[float], line: str) -> None:
     """The lowest bar is the smallest value; a flat course is low."""

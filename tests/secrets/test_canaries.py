@@ -90,7 +90,7 @@ def test_nothing_is_on_the_disk_of_an_offline_job(offline: World, search: Search
     """W&B's offline files, MLflow's database and artifacts."""
     assert offline.leaks(search) == {}
     assert list(offline.run.glob("wandb/offline-run-*/*.wandb")) and list(
-        offline.run.glob("mlflow/mlflow.db")
+        offline.run.parent.glob("mlflow/mlflow.db")
     )
 
 

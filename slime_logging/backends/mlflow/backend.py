@@ -8,7 +8,7 @@ for values of rows that are not numbers.
 Policy: what was written is on the server when `write` returns. A param cannot change, so a value
 that changed later is in the tag `config/<key>`, and `config.json` is always up to date. The run is
 found again by the tag slime_logging.run_id. Where: --mlflow-tracking-uri, else MLFLOW_TRACKING_URI,
-else a SQLite file in the run's directory.
+else a SQLite file in `mlflow` in the tracking directory, where several jobs may write at once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 from slime_logging.backends.base import Writer
 from slime_logging.backends.forms import Notices, clean_text, flatten, markdown_diff, role_diff
+from slime_logging.backends.local_store import local_store
 from slime_logging.backends.mlflow import form as form
 from slime_logging.backends.packages import require_packages
 from slime_logging.backends.vendor_process import VendorProcess
@@ -44,7 +45,13 @@ _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_MAX_RETRIES
 outside.
 """
 
-_OPEN_TIMEOUT_S = 30.0
+_OPEN_TIMEOUT_S = 60.0
+"""The first job of a directory makes the database's tables, which takes 5 s; four that start
+together wait for each other.
+"""
+
+_SQLITE_TIMEOUT_S = 30
+"""How long a write waits for a viewer's; our own wait for each other at the lock."""
 
 
 class MlflowBackend:
@@ -237,7 +244,7 @@ def _check_packages(run: RunFacts) -> None:
 
 
 def _address(run: RunFacts) -> dict[str, Any]:
-    local = run.directory / "mlflow"
+    local = local_store(run, "mlflow")
     uri = _server(run)
     experiment = (
         run.options.get("mlflow_experiment")
@@ -247,9 +254,10 @@ def _address(run: RunFacts) -> dict[str, Any]:
     if not uri:
         local.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {
-        "uri": uri or f"sqlite:///{local / 'mlflow.db'}",
+        "uri": uri or f"sqlite:///{local / 'mlflow.db'}?timeout={_SQLITE_TIMEOUT_S}",
         "experiment": experiment,
         "artifacts": None if uri else str(local / "artifacts"),
+        "lock": None if uri else str(local / "lock"),
         "run_id": run.run_id,
     }
 

@@ -13,7 +13,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
 from typing import Any
+
+from slime_logging.backends.local_store import one_at_a_time
 
 RUN_TAG = "slime_logging.run_id"
 _BATCH_METRICS = 1000
@@ -42,19 +46,30 @@ def _open(
     uri: str,
     experiment: str,
     artifacts: str | None,
+    lock: str | None,
     run_id: str,
     name: str,
     tags: Mapping[str, str],
 ) -> None:
-    """Find the run by its tag, or create it; either way it is RUNNING afterwards."""
-    client = _client(uri)
+    """Find the run by its tag, or create it; either way it is RUNNING afterwards. `lock` is the
+    file at which the jobs that share a local database wait for each other.
+    """
+    _state["lock"] = Path(lock) if lock else None
+    with one_at_a_time(_state["lock"]):  # two that make the tables at once damage them
+        _open_run(_client(uri), experiment, artifacts, run_id, {"run_name": name, "tags": tags})
+
+
+def _open_run(
+    client: Any, experiment: str, artifacts: str | None, run_id: str, first: Mapping[str, Any]
+) -> None:
     found = client.get_experiment_by_name(experiment)
     experiment_id = (
         found.experiment_id if found else _create_experiment(client, experiment, artifacts)
     )
     run = _find(client, experiment_id, run_id)
     if run is None:
-        run = client.create_run(experiment_id, tags={**tags, RUN_TAG: run_id}, run_name=name)
+        tags = {**first["tags"], RUN_TAG: run_id}
+        run = client.create_run(experiment_id, tags=tags, run_name=first["run_name"])
     elif run.info.status != "RUNNING":
         client.update_run(run.info.run_id, status="RUNNING")
     _state.update(client=client, run_id=run.info.run_id)
@@ -79,9 +94,10 @@ def _find(client: Any, experiment_id: str, run_id: str) -> Any | None:
     return runs[0] if runs else None
 
 
-def _attach(uri: str, experiment: str, run_id: str) -> bool:
+def _attach(uri: str, experiment: str, lock: str | None, run_id: str) -> bool:
     """Find the run for reading; False where there is none."""
-    client = _client(uri)
+    with one_at_a_time(Path(lock) if lock else None):
+        client = _client(uri)
     found = client.get_experiment_by_name(experiment)
     run = _find(client, found.experiment_id, run_id) if found else None
     _state.update(client=client, run_id=run.info.run_id if run else None)
@@ -94,6 +110,18 @@ def _data(kind: str) -> dict[str, str]:
     return dict(data.params if kind == "params" else data.tags)
 
 
+def _in_turn(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, while no other job writes the same local database."""
+
+    @wraps(function)
+    def locked(*arguments: Any, **named: Any) -> None:
+        with one_at_a_time(_state["lock"]):
+            function(*arguments, **named)
+
+    return locked
+
+
+@_in_turn
 def _set(kind: str, values: Mapping[str, str]) -> None:
     from mlflow.entities import Param, RunTag
 
@@ -110,6 +138,7 @@ def _set(kind: str, values: Mapping[str, str]) -> None:
         _state["client"].log_batch(_state["run_id"], **{kind: batch}, synchronous=True)
 
 
+@_in_turn
 def _metrics(points: Sequence[tuple[str, float, int, int]]) -> None:
     """Log points of key, value, milliseconds and step."""
     from mlflow.entities import Metric
@@ -124,6 +153,7 @@ def _artifact(path: str, text: str) -> None:
     _state["client"].log_text(_state["run_id"], text, path)
 
 
+@_in_turn
 def _end(status: str) -> None:
     _state["client"].set_terminated(_state["run_id"], status=status)
 

@@ -7,8 +7,8 @@ in a run named like the job. That one has what belongs to no role (overrides, fa
 roles have in common, or else every key would differ where it is shown too.
 
 Policy: files only, no account, no network. A row is stored when `write` returns, with its own time
-and step, once however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the run's
-directory.
+and step, once however often it is delivered. Where: TRACKIO_DIR, else `trackio` in the
+tracking directory, where several jobs may write at once.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from slime_logging.backends.forms import (
     role_diff,
     storable,
 )
+from slime_logging.backends.local_store import local_store
 from slime_logging.backends.packages import require_packages
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import WillNeverWork
@@ -216,7 +217,7 @@ class TrackioBackend:
 
 def _directory(run: RunFacts) -> Path:
     chosen = os.environ.get("TRACKIO_DIR")
-    return Path(chosen).expanduser().absolute() if chosen else run.directory / "trackio"
+    return Path(chosen).expanduser().absolute() if chosen else local_store(run, "trackio")
 
 
 def _batch(run: RunFacts, role: str) -> dict[str, Any]:
