@@ -23,6 +23,7 @@ from slime_logging.tracking import (
     init_wandb_secondary,
     log,
     log_config,
+    log_samples,
     tracked,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "init_wandb_secondary",
     "log",
     "log_config",
+    "log_samples",
     "parse_megatron_role_args",
     "tracked",
 ]

@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -125,6 +125,33 @@ def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
             raise
         except Exception as error:
             swallow("log", session, error)
+
+
+def log_samples(args: object, rows: Sequence[Mapping[str, Any]], step_key: str) -> None:
+    """Log a table of samples: what the job's model was asked, what it wrote, what that earned.
+
+    Texts are kept whole up to 1 MiB each. When this returns, the table is in a file beside the
+    journal and survives the death of the process; each tracker shows it as its own kind of table,
+    `slime-logging show RUN --samples` in the terminal.
+
+    Args:
+        args: the arguments that this process joined with, or any others.
+        rows: one mapping a sample, such as `{"rollout/step": 3, "prompt": ..., "completion": ...,
+            "reward": 0.5}`, with whatever other columns; not changed.
+        step_key: the name in the samples that holds the step, such as `"rollout/step"`; a sample
+            without it belongs to the step of the one before.
+
+    Raises:
+        KeyError: the first sample has no `step_key`.
+    """
+    session = session_of(args)
+    if session is not None:
+        try:
+            session.log_samples(rows, step_key)
+        except KeyError:
+            raise
+        except Exception as error:
+            swallow("log_samples", session, error)
 
 
 def log_config(args: object, values: Mapping[str, Any], role: str | None = None) -> None:

@@ -77,6 +77,11 @@ class KnownSecrets:
     def __repr__(self) -> str:
         return f"KnownSecrets(num_secrets={len(self._plain)})"
 
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Every text that `replace` looks for."""
+        return tuple(self._names)
+
     def learn(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
         """Remember a secret's text under a name; returns whether it is new.
 

@@ -119,6 +119,16 @@ class Redactor:
         """
         return len(self._known)
 
+    @property
+    def known_forms(self) -> tuple[str, ...]:
+        """Every text that is hidden by its value: the known secrets, plain and encoded."""
+        return self._known.forms
+
+    @property
+    def has_own_forms(self) -> bool:
+        """Whether the user hides more than is published: any text may then hold a secret."""
+        return not self._hint.pattern
+
     def learn(self, name: str, value: object) -> None:
         """From now on hide this value wherever it turns up, as `<hidden: name>`; values that are
         too short or common are not learned.

@@ -17,7 +17,7 @@ import os
 import socket
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,13 @@ from slime_logging.record.run import (
     newest_run,
     now_s,
 )
+from slime_logging.record.samples import SampleStore, by_step
 from slime_logging.redaction.redact import Redactor, safe_exception_text
 from slime_logging.session.description import describe_run, redactor_of, run_facts, shown_options
 from slime_logging.session.process import process_facts, rank_of
 from slime_logging.settings.settings import Settings
 from slime_logging.values.row import Row
+from slime_logging.values.samples import samples_name
 
 logger = logging.getLogger("slime_logging")
 
@@ -77,6 +79,7 @@ class Session:
         self.settings = settings
         self.directory = directory
         self.recorder = recorder
+        self.samples = SampleStore(directory.path, recorder.opening.journal, redactor)
         self.redactor = redactor
         self.deliveries: list[Delivery] = []
         self.sampler: SystemSampler | None = None
@@ -99,6 +102,13 @@ class Session:
         """
         if not self.is_finished:
             self.recorder.row(metrics, step_key)
+
+    def log_samples(self, samples: Sequence[Mapping[str, Any]], step_key: str) -> None:
+        """Record a table of samples at each of its steps; `KeyError` without the step key."""
+        if not self.is_finished:
+            for step, of_step in by_step(samples, step_key):
+                reference = self.samples.write(of_step)
+                self.recorder.row({step_key: step, samples_name(step_key): reference}, step_key)
 
     def log_config(self, values: Mapping[str, Any], role: str | None) -> None:
         """Record configuration values that became known late."""

@@ -19,6 +19,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Writer
@@ -31,6 +32,7 @@ from slime_logging.errors import SettingsError, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
+from slime_logging.values.samples import references
 
 _CHANGED = "config/"
 _NOTE_TAG, _NOTE_CHARACTERS = "mlflow.note.content", 7_500
@@ -122,6 +124,12 @@ class MlflowBackend:
                 client,
                 {form.key_form(f"row/{x['key']}"): form.value_form(x["value"]) for x in lines},
             )
+
+        for row in rows:
+            for name, file in references(row.metrics):
+                path = f"samples/{form.key_form(name)}/{row.step}-{Path(file).stem}.json"
+                where: dict[str, Any] = {"directory": str(self._opened().directory), "file": file}
+                client.call("samples", path=path, **where)
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         """Give the run its final state, FINISHED, FAILED, or KILLED after a signal, and end the
@@ -215,19 +223,29 @@ class MlflowBackend:
         client.call("set", kind="tags", values=tags)
         self._tags |= tags
 
-    def _connect(self) -> VendorProcess:
-        """The client's process on this run; started anew where it died."""
+    def _opened(self) -> RunFacts:
         if self._run is None:
             raise WillNeverWork("mlflow: not open")
+        return self._run
+
+    def _connect(self) -> VendorProcess:
+        """The client's process on this run; started anew where it died."""
+        run = self._opened()
         if self._client is None or not self._client.is_alive:
-            self._client = client = _start(is_private=not _server(self._run))
-            tags = {"group": self._run.group} if self._run.group else {}
-            client.call(
-                "open", _OPEN_TIMEOUT_S, **_address(self._run), name=self._run.name, tags=tags
-            )
+            self._client = client = _start(is_private=not _server(run))
+            client.call("open", _OPEN_TIMEOUT_S, **_address(run), name=run.name, tags=_tags(run))
             self._params = client.call("data", kind="params")
             self._tags = client.call("data", kind="tags")
         return self._client
+
+
+def _tags(run: RunFacts) -> dict[str, str]:
+    """What MLflow keeps of a run beside its values: its group, tags, notes and kind."""
+    tags = {"group": run.group, "job_type": run.options.get("tracking_job_type")}
+    tags |= {"notes": run.options.get("tracking_notes")}
+    own = str(run.options.get("tracking_tags") or "").split(",")
+    tags |= {f"tag.{name.strip()}": "true" for name in own if name.strip()}
+    return {form.key_form(key): form.value_form(text) for key, text in tags.items() if text}
 
 
 def _check_packages(run: RunFacts) -> None:

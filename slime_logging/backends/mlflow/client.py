@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.local_store import one_at_a_time
+from slime_logging.values.samples import as_table, read_samples
 
 RUN_TAG = "slime_logging.run_id"
 _BATCH_METRICS = 1000
@@ -29,6 +30,11 @@ bytes a request.
 
 _PERMANENT_STATUS = range(400, 500)
 _PASSING_STATUS = frozenset({408, 409, 423, 425, 429})
+_TABLES_TAG = "mlflow.loggedArtifacts"
+_NUM_TABLES = 30
+"""The newest tables are named in MLflow's own tag, which has the length of one value; all of them
+are among the artifacts.
+"""
 _state: dict[str, Any] = {}
 
 
@@ -153,6 +159,19 @@ def _artifact(path: str, text: str) -> None:
     _state["client"].log_text(_state["run_id"], text, path)
 
 
+def _samples(path: str, directory: str, file: str) -> None:
+    """Store samples of the run in `directory` as one of the tables that MLflow's page shows."""
+    try:
+        columns, data = as_table(read_samples(Path(directory), file))
+    except (OSError, ValueError):  # gone, or never ours: the row that refers to it is stored
+        return
+    _artifact(path, json.dumps({"columns": columns, "data": data}, ensure_ascii=False))
+    held = json.loads(_data("tags").get(_TABLES_TAG, "[]"))
+    others = [table for table in held if table.get("path") != path]
+    tables = [*others, {"path": path, "type": "table"}][-_NUM_TABLES:]
+    _set("tags", {_TABLES_TAG: json.dumps(tables)})
+
+
 @_in_turn
 def _end(status: str) -> None:
     _state["client"].set_terminated(_state["run_id"], status=status)
@@ -189,6 +208,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "set": _set,
     "metrics": _metrics,
     "artifact": _artifact,
+    "samples": _samples,
     "end": _end,
     "points": _points,
     "texts": _texts,

@@ -18,6 +18,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from slime_logging.backends.base import Writer
 from slime_logging.backends.forms import (
@@ -35,6 +36,7 @@ from slime_logging.errors import WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
+from slime_logging.values.samples import references
 
 _EXACT = 2**53
 _STEP_MAX = 2**48
@@ -55,6 +57,7 @@ _ENVIRONMENT: dict[str, str | None] = dict.fromkeys(
 
 _MODULE = "slime_logging.backends.swanlab.client"
 _TEXT_SUFFIX = "/text"
+_TABLE_SUFFIX = "/table"
 _AGAIN = re.compile(r"~\d+$")
 
 
@@ -79,6 +82,9 @@ class SwanlabBackend:
             "workspace": workspace,
             "name": run.name[:512],
             "group": run.group,
+            "job_type": run.options.get("tracking_job_type"),
+            "description": run.options.get("tracking_notes"),
+            "tags": [tag for tag in str(run.options.get("tracking_tags") or "").split(",") if tag],
         }
         where = {"mode": _mode(run), "log_dir": _place(run), "run_id": _id(run)}
         try:
@@ -102,6 +108,11 @@ class SwanlabBackend:
         self._opened().call(
             "rows", rows=[(_step(row), _microseconds(row), dict(self._values(row))) for row in rows]
         )
+        directory = str(self._run.directory) if self._run else ""
+        for row in rows:
+            for name, file in references(row.metrics):
+                where: dict[str, Any] = {"directory": directory, "file": file, "step": _step(row)}
+                self._opened().call("samples", key=f"{_key(name)}{_TABLE_SUFFIX}", **where)
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         """Flush, with the final state success, crashed, or aborted after a signal, and end the
@@ -235,7 +246,9 @@ def _key(key: str) -> str:
         name = f"_{name}"
     if len(name) > _KEY_CHARACTERS:
         name = f"{name[: _KEY_CHARACTERS - 9]}-{zlib.crc32(name.encode()):08x}"
-    return f"{name}_" if _AGAIN.search(name) or name.endswith(_TEXT_SUFFIX) else name
+    return (
+        f"{name}_" if _AGAIN.search(name) or name.endswith((_TEXT_SUFFIX, _TABLE_SUFFIX)) else name
+    )
 
 
 def _again(key: str) -> str:

@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.values.json_value import Json
+from slime_logging.values.samples import as_table, read_samples
 
 TEXT_SUFFIX = "/text"
+TABLE_SUFFIX = "/table"
 _FIRST_SERVER_ERROR, _PASSING_STATUS = 500, frozenset({408, 429})
 _LOGIN_TIMEOUT_S = 10.0
 _AGAIN = re.compile(r"~\d+$")
 _state: dict[str, Any] = {}
 
 
-def _open(mode: str, log_dir: str, facts: Mapping[str, str | None], run_id: str) -> None:
+def _open(mode: str, log_dir: str, facts: Mapping[str, Any], run_id: str) -> None:
     """Start a run, or online continue the one with this id."""
     import swanlab
 
@@ -117,6 +119,19 @@ def _rows(rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
         )
 
 
+def _samples(key: str, step: int, directory: str, file: str) -> None:
+    """Queue samples of the run in `directory` as a table."""
+    import swanlab
+
+    try:
+        columns, data = as_table(read_samples(Path(directory), file))
+    except (OSError, ValueError):  # gone, or never ours: the row that refers to it is there
+        return
+    table = swanlab.echarts.Table()
+    table.add(columns, data)
+    _state["run"].log({key: table}, step=step)
+
+
 def _unused(key: str, step: int) -> str:
     """The first of `key`, `key~2`, ... that has no value at this step yet, nor one that SwanLab
     knew at the start.
@@ -169,8 +184,8 @@ def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | 
         for data in _records(directory):
             record = Record.FromString(data)
             kind = record.WhichOneof("record_type")
-            if kind in ("scalar", "media"):
-                held = getattr(record, kind)
+            held = getattr(record, kind) if kind in ("scalar", "media") else None
+            if held is not None and not held.key.endswith(TABLE_SUFFIX):
                 value = (
                     held.value.number
                     if kind == "scalar"
@@ -223,6 +238,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "open": _open,
     "config": _config,
     "rows": _rows,
+    "samples": _samples,
     "finish": _finish,
     "points": _points,
     "read_config": _read_config,

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import socket
 import struct
 import time
@@ -43,6 +44,7 @@ from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
+from slime_logging.values.samples import read_samples, references
 
 _EXACT = 2**53
 """Integers up to here are exact as doubles."""
@@ -51,7 +53,11 @@ _SINGLE_MAX = struct.unpack("<f", struct.pack("<I", 0x7F7FFFFF))[0]
 _INT64_MAX = 2**63 - 1
 _ROWS_SUFFIX, _CONFIG_SUFFIX = ".rows", ".config"
 _JOB_DIRECTORY = "job"
+_SAMPLES_DIRECTORY, _SAMPLES_SUFFIX = "~samples", ".samples"
+"""Samples are shown as texts of their own; no role is called like this."""
+
 _SAFE = " -_.~"
+_MARKUP = re.compile(r"[^\w .()-]")
 _CONFIG_FILE = "events.out.tfevents.0000000000"
 """Sorts before every file of rows: TensorBoard reads the files of a directory in the order of their
 names.
@@ -107,11 +113,17 @@ class TensorboardBackend:
             records.setdefault(_directory(row.role), []).append(
                 events.event(row.time_s, _step(row), summaries)
             )
+            for name, file in references(row.metrics):
+                text = events.text(clean_text(name), _listing(run, file))
+                event = events.event(row.time_s, _step(row), [text])
+                records.setdefault(_SAMPLES_DIRECTORY, []).append(event)
         for directory, batch in records.items():
             try:
                 if directory not in self._files:
+                    suffix = _SAMPLES_SUFFIX if directory == _SAMPLES_DIRECTORY else _ROWS_SUFFIX
                     self._files[directory] = events.EventFile(
-                        _place(run) / directory / _file_name(run), is_private=_is_inside(run)
+                        _place(run) / directory / _file_name(run, suffix),
+                        is_private=_is_inside(run),
                     )
                 self._files[directory].append(batch)
             except OSError as error:
@@ -178,6 +190,15 @@ class TensorboardBackend:
                 summaries.append(
                     events.text("config/difference of the roles", markdown_diff(config))
                 )
+                about = {
+                    name: run.options.get(f"tracking_{name}")
+                    for name in ("tags", "notes", "job_type")
+                }
+                summaries += [
+                    events.text(f"config/{name}", as_text(str(text)))
+                    for name, text in about.items()
+                    if text
+                ]
             if exit_code is not None:
                 summaries.append(events.session_end(exit_code == 0, time.time()))
             self._replace_config(
@@ -290,13 +311,13 @@ def _mark(run: RunFacts) -> str:
     return quote(run.run_id, safe="").replace(".", "%2E")
 
 
-def _file_name(run: RunFacts) -> str:
+def _file_name(run: RunFacts, suffix: str) -> str:
     """A name like tensorboard's own, but unique: theirs are the same for two writers that start in
     one second.
     """
     host, unique = socket.gethostname(), uuid.uuid4().hex[:12]
     made = f"{int(time.time()):010d}.{host}.{os.getpid()}.{unique}"
-    return f"events.out.tfevents.{made}.{_mark(run)}{_ROWS_SUFFIX}"
+    return f"events.out.tfevents.{made}.{_mark(run)}{suffix}"
 
 
 def _read(run: RunFacts, suffix: str) -> Iterator[tuple[str, Any]]:
@@ -307,6 +328,23 @@ def _read(run: RunFacts, suffix: str) -> Iterator[tuple[str, Any]]:
                 yield path.parent.name, event
     except OSError as error:
         raise TryAgain(f"tensorboard: cannot read {_place(run)}: {error}") from error
+
+
+def _listing(run: RunFacts, file: str) -> str:
+    """Samples as Markdown: each text as a block of code, so that nothing in it is markup."""
+    try:
+        samples = read_samples(run.directory, file)
+    except (OSError, ValueError) as error:
+        return f"not readable: {as_text(str(error))}"
+    parts = []
+    for number, sample in enumerate(samples):
+        parts.append(f"**sample {number}**")
+        for column, value in sample.items():
+            lines = clean_text(as_text(value)).splitlines() or [""]
+            parts.append(
+                f"{_MARKUP.sub(' ', column)}:\n\n" + "\n".join(f"    {line}" for line in lines)
+            )
+    return "\n\n".join(parts)
 
 
 def _summary(tag: str, value: float | str) -> Any:

@@ -121,7 +121,8 @@ class TrackioBackend:
                     _config_batch(run, role, values | state)
                     for role, values in self._configs.items()
                 ]
-                store.call("log", batches=batches, timeout_s=timeout_s)
+                directory = str(run.directory)
+                store.call("log", batches=batches, directory=directory, timeout_s=timeout_s)
         finally:
             store.close(timeout_s)
 
@@ -200,7 +201,8 @@ class TrackioBackend:
 
     def _log(self, batches: list[dict[str, Any]]) -> None:
         if batches:
-            self._connect().call("log", batches=batches)
+            directory = str(self._opened().directory)
+            self._connect().call("log", batches=batches, directory=directory)
 
     def _connect(self) -> VendorProcess:
         """The storage process; started anew where it died."""

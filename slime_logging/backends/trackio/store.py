@@ -8,14 +8,19 @@ constants of many modules when it is imported.
 
 from __future__ import annotations
 
+import html
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from slime_logging.values.json_value import Json
+from slime_logging.values.samples import KIND, read_samples
+
+_KIND_KEY = "/media"
+_TABLE = "trackio.table"
 
 
 def _open(project: str) -> None:
@@ -25,11 +30,36 @@ def _open(project: str) -> None:
     SQLiteStorage.init_db(project)
 
 
-def _log(batches: Sequence[Mapping[str, Any]]) -> None:
+def _log(batches: Sequence[Mapping[str, Any]], directory: str) -> None:
+    """Store rows; a reference to samples of the run in `directory` gets their table beside it."""
     from trackio.sqlite_storage import SQLiteStorage
 
     for batch in batches:
-        SQLiteStorage.bulk_log(**batch)
+        rows = [row | _tables(row, Path(directory)) for row in batch["metrics_list"]]
+        SQLiteStorage.bulk_log(**{**batch, "metrics_list": rows})
+
+
+def _tables(row: Mapping[str, Json], directory: Path) -> dict[str, Json]:
+    """Trackio's tables of the samples that a row refers to. Its page shows a cell as HTML, so the
+    cells are escaped: what a model wrote stays text.
+    """
+    tables: dict[str, Json] = {}
+    for kind in [key for key, value in row.items() if value == KIND and key.endswith(_KIND_KEY)]:
+        name = kind.removesuffix(_KIND_KEY)
+        with suppress(OSError, ValueError):
+            rows: list[Json] = [
+                {
+                    column: html.escape(value, quote=False) if isinstance(value, str) else value
+                    for column, value in sample.items()
+                }
+                for sample in read_samples(directory, str(row.get(f"{name}/file")))
+            ]
+            tables[f"{name}/table"] = {"_type": _TABLE, "_value": rows}
+    return tables
+
+
+def _is_table(value: Json) -> bool:
+    return isinstance(value, dict) and value.get("_type") == _TABLE
 
 
 def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, Json]]]:
@@ -37,7 +67,9 @@ def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, 
     columns = "log_id, step, timestamp, metrics"
     query = f"SELECT {columns} FROM metrics WHERE substr(log_id, 1, ?) = ? ORDER BY id"  # noqa: S608 - constants
     for log_id, step, timestamp, metrics in _select(project, query, (len(prefix), prefix)):
-        yield log_id, step, timestamp, json.loads(metrics)
+        held = json.loads(metrics)
+        own = {key: value for key, value in held.items() if not _is_table(value)}
+        yield log_id, step, timestamp, own
 
 
 def _configs(project: str) -> Iterator[tuple[str, dict[str, Json]]]:

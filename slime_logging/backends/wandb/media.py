@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from slime_logging.values import samples
+from slime_logging.values.samples import as_table, read_samples
+
 logger = logging.getLogger("slime_logging")
 
 KIND_SUFFIX = ".media"
@@ -88,8 +91,16 @@ def _table(row: Mapping[str, Any], name: str, directory: Path) -> Any:  # noqa: 
     )
 
 
+def _samples(row: Mapping[str, Any], name: str, directory: Path) -> Any:
+    import wandb
+
+    columns, data = as_table(read_samples(directory, str(row[f"{name}.file"])))
+    return wandb.Table(columns=columns, data=data, allow_mixed_types=True)
+
+
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any], str, Path], Any]] = {
     "image": _image,
     "histogram": _histogram,
     "table": _table,
+    samples.KIND: _samples,
 }

@@ -26,6 +26,9 @@ MAX_BOUND_KEYS = 1_000
 axis of their own.
 """
 
+SUMMARY = "min,max,mean,last"
+"""What W&B's table of runs has of a metric; by itself it keeps the last value only."""
+
 REFUSAL_MARK = b"filestream: fatal error"
 REFUSAL_CHECK_INTERVAL_S = 5.0
 CONFIRM_INTERVAL_S = 0.5
@@ -67,7 +70,7 @@ class Session:
         for prefix, step_key in axes.items():
             self._declare(step_key)
             self._axes[prefix] = step_key
-            self._run.define_metric(f"{prefix}/*", step_metric=step_key)
+            self._run.define_metric(f"{prefix}/*", step_metric=step_key, summary=SUMMARY)
 
     def set_config(self, changed: Mapping[str, Any]) -> None:
         """Add the keys that changed."""
@@ -172,7 +175,7 @@ class Session:
         ):
             return
         self._num_bound += 1
-        self._run.define_metric(key.replace(".", "\\."), step_metric=step_key)
+        self._run.define_metric(key.replace(".", "\\."), step_metric=step_key, summary=SUMMARY)
 
 
 def _end_service(file: Path, timeout_s: float) -> None:
