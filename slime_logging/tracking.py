@@ -22,7 +22,6 @@ from slime_logging.errors import RunConflictError, SettingsError
 from slime_logging.hosts.rendezvous import find
 from slime_logging.redaction.redact import safe_error
 from slime_logging.session.lifetime import (
-    be_first_at_exit,
     changing,
     end,
     enter,
@@ -30,6 +29,7 @@ from slime_logging.session.lifetime import (
     primaries,
     session_of,
     swallow,
+    tell,
 )
 from slime_logging.session.session import join, start_primary
 from slime_logging.settings.flags import unheard
@@ -224,7 +224,7 @@ def _init(
         address = find(args)
         if address is None or is_joined(args, role, address.run_id):
             return
-        session = join(args, settings, role, address, be_first_at_exit, wants_client=wants_client)
+        session = join(args, settings, role, address, wants_client=wants_client)
         enter(session)
 
 
@@ -237,16 +237,13 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
             session.directory.path,
         )
         end(session, 0)
-    session = start_primary(args, settings, role, be_first_at_exit)
+    session = start_primary(args, settings, role)
     enter(session)
     trackers = (
         ", ".join(_tracker_label(name, settings) for name in settings.trackers) or "journals only"
     )
-    print(
-        f"slime_logging: run {session.directory.path.name} ({trackers}) in"
-        f" {session.directory.path}",
-        file=sys.stderr,
-        flush=True,
+    tell(
+        f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}"
     )
 
 

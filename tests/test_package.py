@@ -33,10 +33,10 @@ MAY_IMPORT = {
     "settings": {"errors", "redaction", "settings", "values"},
     "roles": {"errors", "redaction", "roles", "values"},
     "layout": {"errors", "layout", "redaction", "roles", "values"},
-    "record": {"errors", "layout", "record", "redaction", "values"},
+    "record": {"errors", "record", "redaction", "values"},
     "backends": {"backends", "errors", "layout", "settings", "values"},
-    "delivery": {"backends", "delivery", "errors", "layout", "record", "settings", "values"},
-    "hosts": {"delivery", "errors", "hosts", "record", "redaction", "values"},
+    "delivery": {"backends", "delivery", "errors", "layout", "record", "redaction", "values"},
+    "hosts": {"errors", "hosts", "record", "values"},
     "session": {
         "backends",
         "delivery",

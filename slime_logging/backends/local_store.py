@@ -13,15 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slime_logging.values.run import RunFacts
 
-
-def local_store(run: RunFacts, name: str) -> Path:
+def local_store(run: Path, name: str) -> Path:
     """The directory of the store called `name`: the run's own where there is one, else
-    `<tracking-dir>/<name>`. Nothing is made.
+    `<tracking-dir>/<name>`. Nothing is made; `run` is the run's directory.
     """
-    own = run.directory / name
-    return own if own.is_dir() and not own.is_symlink() else run.directory.parent / name
+    own = run / name
+    return own if own.is_dir() and not own.is_symlink() else run.parent / name
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from slime_logging.cli.trust import check_links, check_tensorboard, trusted_opti
 from slime_logging.errors import BackendError, SettingsError, TrackingError
 from slime_logging.record.run import RunDirectory, RunFile, find_run
 from slime_logging.redaction.redact import Redactor, escape_terminal
-from slime_logging.session.description import run_facts
 from slime_logging.settings.options import TRACKER_OPTIONS
 from slime_logging.settings.settings import Settings
 from slime_logging.values.run import RunFacts
@@ -87,7 +86,7 @@ def facts_of(
     options = trusted_options(directory, run, given, trackers, is_writing=is_writing)
     if is_writing and "tensorboard" in trackers:
         check_tensorboard(directory, options, os.environ)
-    return run_facts(run, directory, options)
+    return run.facts(directory.path, options)
 
 
 def check_trackers(trackers: Sequence[str]) -> None:

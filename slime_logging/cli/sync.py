@@ -84,6 +84,7 @@ def _deliver(
 ) -> list[DeliveryResult]:
     from slime_logging.backends.base import Writer
     from slime_logging.delivery.delivery import Delivery
+    from slime_logging.delivery.ending import find_ending, read_ending
     from slime_logging.delivery.status import run_status
     from slime_logging.redaction.redact import safe_exception_text
 
@@ -92,12 +93,9 @@ def _deliver(
     directory.locks.claim_delivery()
     redactor = redactor_of(facts.options)
     status = run_status(directory)
-    exit_codes = [
-        j.exit_code
-        for j in status.journals
-        if j.opening.is_primary and j.opening.start == run.num_starts
-    ]
-    exit_code = exit_codes[-1] if exit_codes and exit_codes[-1] is not None else 1
+    ending = read_ending(directory, run.num_starts) or find_ending(
+        directory, run.num_starts, None, is_terminated=False
+    )
     deliveries = [
         Delivery(
             name,
@@ -113,7 +111,7 @@ def _deliver(
     try:
         for delivery in deliveries:
             delivery.start()
-            delivery.stop(exit_code, timeout_s)
+            delivery.stop(ending.exit_code, timeout_s)
         _show_progress(deliveries, status.num_rows, timeout_s)
         return [delivery.wait() for delivery in deliveries]
     finally:

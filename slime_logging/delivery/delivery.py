@@ -27,15 +27,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
-from slime_logging.backends import destination, new_backend
+from slime_logging.backends import new_backend
 from slime_logging.backends.base import Backend, Writer
+from slime_logging.backends.place import run_place
 from slime_logging.delivery.aside import AsideFile
 from slime_logging.delivery.cursor import adopt, next_cursor, read_cursors
-from slime_logging.delivery.direct import DirectRows
 from slime_logging.delivery.feed import Batch, Feed
 from slime_logging.delivery.held import Held
+from slime_logging.delivery.watch import SLOWEST_PAUSE_S
 from slime_logging.errors import BackendError, TryAgain, WillNeverWork
 from slime_logging.record.entries import Opening
+from slime_logging.record.journal import SUFFIX, is_written
 from slime_logging.record.reading import count_rows, read_opening
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.row import Row
@@ -47,6 +49,10 @@ POLL_INTERVAL_S = 0.5
 CURSOR_INTERVAL_S = 1.0
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
+REFUSED_PAUSE_S = 5.0
+LONGEST_REFUSED_PAUSE_S = 240.0
+"""A refusal may pass too: a server that is set up later, a key that a person mends."""
+
 NUM_REFUSALS_IN_A_ROW = 20
 """When so many rows in a row are refused and none is taken, it is the tracker that refuses, not the
 rows.
@@ -58,11 +64,6 @@ SECOND_CLOSE_S = 15.0
 SHORT_CLOSE_S = 10.0
 """Of the time that is left, a close leaves so much for a second attempt with a new client, should
 this one hang; but it gets `SHORT_CLOSE_S` where there is as much.
-"""
-
-NOTHING = "-"
-"""No process's name: a delivery with this `only` has no journal to read, and takes rows from
-`hand_directly` alone.
 """
 
 
@@ -93,12 +94,12 @@ class Delivery:
         directory: the run's.
         facts: what the backend needs to know of the run.
         writer: which process this is.
-        only: the process whose journals to deliver, by its main journal's name, or `NOTHING`; None
+        only: the process whose journals to deliver, by its main journal's name; None
             delivers all of the run but those that a living process delivers itself.
         start: which start of the run this is.
         is_repair: trust no cursor; send whatever the tracker does not hold.
         safe_text: makes a foreign exception's text fit to be written down.
-        on_open: called in the thread each time the backend was opened.
+        slowest_s: the longest pause between two looks at an idle journal.
     """
 
     def __init__(
@@ -112,16 +113,15 @@ class Delivery:
         start: int = 1,
         is_repair: bool = False,
         safe_text: Callable[[BaseException], str] = str,
-        on_open: Callable[[], None] = lambda: None,
+        slowest_s: float = SLOWEST_PAUSE_S,
     ) -> None:
         self.name = backend
         self._directory = directory
         self._facts = facts
         self._writer = writer
         self._safe_text = safe_text
-        self._on_open = on_open
         self._backend: Backend = new_backend(backend)
-        self._where = destination(backend, facts.options)
+        self._where = run_place(backend, facts).key
         before = [] if only else read_cursors(directory, self._where)
         self._cursor, self._must_look = next_cursor(
             backend, self._where, writer.label, before, only=only or ""
@@ -134,11 +134,16 @@ class Delivery:
         if is_repair:
             self._cursor.places, self._must_look = {}, True
         self._only = only
-        self._feed = Feed(directory, self._reads_rows, self._begin_journal, has_all_config=not only)
+        self._feed = Feed(
+            directory,
+            self._reads_rows,
+            self._begin_journal,
+            has_all_config=not only,
+            slowest_s=slowest_s,
+        )
         self._pending: Batch | None = None
         self._held = Held()
         self._is_careful = False
-        self._direct = DirectRows(backend)
         self._aside = AsideFile(directory, self._where, writer.label)
         self._num_opens = 0
         self._is_open = False
@@ -146,6 +151,8 @@ class Delivery:
         self._deadline = float("inf")
         self._exit_code: int | None = None
         self._saved_at = self._config_at = 0.0
+        self._is_saved = False
+        self.stepped_at_s = time.monotonic()
         self._thread = threading.Thread(
             target=self._run, name=f"slime-logging-{backend}", daemon=True
         )
@@ -153,12 +160,6 @@ class Delivery:
     def start(self) -> None:
         """Begin to deliver; returns at once."""
         self._thread.start()
-
-    def hand_directly(self, row: Row) -> None:
-        """Deliver a row that no journal could take; it lives in this process's memory until the
-        tracker has it.
-        """
-        self._direct.add(row)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -203,7 +204,7 @@ class Delivery:
             state="unfinished" if self._thread.is_alive() else cursor.state,
             reason=cursor.reason,
             num_confirmed=num_confirmed,
-            num_left=num_left + len(self._direct),
+            num_left=num_left,
             num_set_aside=cursor.num_set_aside,
         )
 
@@ -225,8 +226,13 @@ class Delivery:
         return (
             self.name not in opening.delivers
             or self._writer.is_sync
-            or not self._directory.locks.is_held(owner)
+            or not self._is_delivered_by(owner)
         )
+
+    def _is_delivered_by(self, owner: str) -> bool:
+        """Whether a process delivers its own journals, or lives and can have it started again."""
+        path = self._directory.journals / f"{owner}{SUFFIX}"
+        return self._directory.locks.is_held(owner) or is_written(path)
 
     def _begin_journal(self, opening: Opening) -> int:
         if self.name in opening.delivers and self._only is None:
@@ -275,7 +281,6 @@ class Delivery:
             self._feed.has_new_config = (
                 True  # the client that is gone may not have brought it there
             )
-        self._on_open()
         self._settle("delivering", "")
 
     def _pass_on(self, *, is_last: bool = False) -> None:
@@ -291,17 +296,19 @@ class Delivery:
             self._must_look = False
         self._set_config()
         while self._take():
+            self.stepped_at_s = time.monotonic()
             self._write_pending()
             if (
                 time.monotonic() - self._config_at >= CURSOR_INTERVAL_S
             ):  # each costs as much as all journals together
                 self._set_config()
             self._save_cursor()
-            if is_last and self._feed.is_at_mark() and not self._direct.are_waiting:
+            if is_last and self._feed.is_at_mark():
                 break
             if time.monotonic() > self._deadline:
                 raise TryAgain("the time for finishing ran out")
         self._set_config()
+        self._save_cursor(is_late=True)
         self._held.forget()
         self._is_careful = False
 
@@ -335,14 +342,13 @@ class Delivery:
             self._doubt()
             raise
         self._cursor.confirm()
-        self._direct.confirm()
         self._cursor.is_closed = True
         self._settle("closed", "")
 
     def _take(self) -> bool:
         if self._pending is None:
             batch = self._feed.take()
-            self._pending = batch if batch.ends or self._direct.are_waiting else None
+            self._pending = batch if batch.ends else None
         return self._pending is not None
 
     def _set_config(self) -> None:
@@ -359,14 +365,12 @@ class Delivery:
 
     def _write_pending(self) -> None:
         batch = cast(Batch, self._pending)
-        direct = self._direct.next_batch()
-        rows = [row for row in (*batch.rows, *direct) if not self._held.take(self._backend, row)]
+        rows = [row for row in batch.rows if not self._held.take(self._backend, row)]
         try:
             num_aside = self._write(rows)
         except TryAgain:
             self._doubt()
             raise
-        self._direct.hand(direct, is_confirmed=self._backend.is_durable)
         for journal, (offset, num_rows) in batch.ends.items():
             aside = num_aside.pop(journal, 0)
             self._cursor.hand(
@@ -401,7 +405,6 @@ class Delivery:
         self._pending = None
         self._cursor.take_back()
         self._feed.rewind(lambda journal: self._cursor.place(journal).confirmed)
-        self._direct.take_back()
 
     def _write_one_by_one(self, rows: list[Row]) -> dict[str, int]:
         """Find the rows that the tracker refuses; if it refuses everything, it is the tracker that
@@ -428,23 +431,30 @@ class Delivery:
     # ------------------------------------------------------------------------------------------
 
     def _keep_trying(self, step: Callable[[], None]) -> bool:
-        """Do a step until it works; False when the tracker refuses for good or the time is up."""
+        """Do a step until it works; False when the time is up, or when the tracker refuses and
+        the job is over.
+        """
         pause_s = FIRST_PAUSE_S
         while True:
+            self.stepped_at_s = time.monotonic()
             try:
                 step()
-                if self._cursor.state == "waiting":
+                if self._cursor.state in ("waiting", "refused"):
                     self._settle("delivering", "")
                 return True
             except TryAgain as error:
                 self._settle("waiting", self._safe_text(error))
-                if time.monotonic() >= self._deadline:
-                    return False
-                self._pause(pause_s)
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                longest_s = LONGEST_PAUSE_S
             except WillNeverWork as error:
                 self._settle("refused", self._safe_text(error))
+                if self._stop.is_set():
+                    return False
+                pause_s, longest_s = max(pause_s, REFUSED_PAUSE_S), LONGEST_REFUSED_PAUSE_S
+                self._is_open = False
+            if time.monotonic() >= self._deadline:
                 return False
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, longest_s)
 
     def _pause(self, pause_s: float) -> None:
         pause_s *= random.uniform(0.7, 1.3)  # noqa: S311 - so that many processes do not knock together
@@ -479,11 +489,17 @@ class Delivery:
         self._cursor.state, self._cursor.reason = state, reason
         self._save_cursor(now=has_changed)
 
-    def _save_cursor(self, *, now: bool = False) -> None:
-        if not now and time.monotonic() - self._saved_at < CURSOR_INTERVAL_S:
+    def _save_cursor(self, *, now: bool = False, is_late: bool = False) -> None:
+        """Save it at most once a second, but `now`; `is_late` only where the last change was not
+        saved.
+        """
+        self._is_saved &= is_late
+        is_due = time.monotonic() - self._saved_at >= CURSOR_INTERVAL_S
+        if self._is_saved or not (now or is_due):
             return
         self._saved_at = time.monotonic()
         try:
             self._cursor.save(self._directory)
+            self._is_saved = True
         except OSError as error:
             logger.debug("slime_logging: the cursor of %s could not be saved: %s", self.name, error)

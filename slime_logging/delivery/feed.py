@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from slime_logging.delivery.fold import ConfigFold
+from slime_logging.delivery.watch import SLOWEST_PAUSE_S, Watch
 from slime_logging.record.entries import Opening, decode_config, decode_row
-from slime_logging.record.fold import ConfigFold
 from slime_logging.record.journal import READ_BYTES, JournalReader
 from slime_logging.record.reading import OPENING_BYTES
 from slime_logging.record.run import RunDirectory
@@ -31,6 +32,9 @@ BATCH_ROWS = 1_000
 """From how many rows on a batch takes in no further journal, so that memory does not grow with the
 number of journals.
 """
+
+MAX_OPEN = 64
+"""Journals that are open at once."""
 
 TAKE_OVER_INTERVAL_S = 2.0
 """How often it is asked whether the processes that deliver for themselves still live."""
@@ -57,6 +61,7 @@ class _Source:
     has_rows: bool
     start: int
     mark: int = 0
+    is_pending: bool = True
 
 
 class Feed:
@@ -80,6 +85,7 @@ class Feed:
         begin: Callable[[Opening], int],
         *,
         has_all_config: bool = True,
+        slowest_s: float = SLOWEST_PAUSE_S,
     ) -> None:
         self._directory = directory
         self._reads_rows = reads_rows
@@ -89,15 +95,21 @@ class Feed:
         self._fold = ConfigFold()
         self._turn = 0
         self._asked_at = time.monotonic()
+        self._watch = Watch(slowest_s)
+        self._open_readers: dict[Path, JournalReader] = {}
         self.has_new_config = False
 
     def discover(self, *, is_last: bool = False) -> None:
         """Take in the journals that came since the last call, and those whose processes no longer
         deliver for themselves.
         """
-        for path in self._directory.journal_paths():
+        paths = self._directory.journal_paths()
+        for path in paths:
             if path not in self._sources:
                 self._admit(path)
+        for path in self._watch.grown(paths, time.monotonic()):
+            if source := self._sources.get(path):
+                source.is_pending = True
         if is_last or time.monotonic() - self._asked_at >= TAKE_OVER_INTERVAL_S:
             self._asked_at = time.monotonic()
             for source in self._all():
@@ -112,6 +124,8 @@ class Feed:
         sources = self._all()
         for source in (*sources[self._turn :], *sources[: self._turn]):
             self._turn = (self._turn + 1) % len(sources)
+            if not source.is_pending:
+                continue
             if source.has_rows:
                 self._take_from(source, batch)
             elif self._has_all_config:
@@ -126,6 +140,7 @@ class Feed:
         """
         for source in self._all():
             source.mark = source.reader.offset + source.reader.num_bytes_left()
+            source.is_pending = True
             if not source.has_rows:
                 self._read_config(source)
 
@@ -139,6 +154,7 @@ class Feed:
             source.reader.offset = max(
                 source.start, min(source.reader.offset, offset_of(source.opening.journal))
             )
+            source.is_pending = True
 
     def config(self, roles: tuple[str, ...]) -> RunConfig:
         """The run's configuration as it stands."""
@@ -178,6 +194,7 @@ class Feed:
             return
         source = _Source(reader=reader, opening=opening, has_rows=False, start=reader.offset)
         self._sources[path] = source
+        self._limit_open(reader)
         if self._reads_rows(opening):
             self._take_over(source)
         else:
@@ -197,16 +214,17 @@ class Feed:
         while offset is None or reader.offset < offset:
             before = reader.offset
             max_bytes = READ_BYTES if offset is None else min(READ_BYTES, offset - before)
-            for _, record in reader.read(max_bytes, has_rows=False):
+            for _, record in self._read(reader, max_bytes, has_rows=False):
                 self._add_config(record, source.opening)
             if reader.offset == before:
+                source.is_pending = False
                 return
 
     def _take_from(self, source: _Source, batch: Batch) -> None:
         reader, opening = source.reader, source.opening
         num_rows = 0
         before = reader.offset
-        for _, record in reader.read(BATCH_BYTES):
+        for _, record in self._read(reader, BATCH_BYTES):
             if record.get("kind") == "config":
                 self._add_config(record, opening)
             elif record.get("kind") == "row":
@@ -217,6 +235,24 @@ class Feed:
             batch.ends[opening.journal] = (reader.offset, num_rows)
         else:
             source.mark = before  # a torn tail is as far as it goes
+            source.is_pending = False
+
+    def _read(
+        self, reader: JournalReader, max_bytes: int, *, has_rows: bool = True
+    ) -> list[tuple[int, dict[str, Any]]]:
+        try:
+            records = reader.read(max_bytes, has_rows=has_rows)
+        except OSError:  # gone, or no descriptor is to be had now: it is looked at again
+            return []
+        self._limit_open(reader)
+        return records
+
+    def _limit_open(self, reader: JournalReader) -> None:
+        """Close the files that were read longest ago: few are open, however many there are."""
+        self._open_readers.pop(reader.path, None)
+        self._open_readers[reader.path] = reader
+        while len(self._open_readers) > MAX_OPEN:
+            self._open_readers.pop(next(iter(self._open_readers))).close()
 
     def _add_config(self, record: dict[str, Any], opening: Opening) -> None:
         if record.get("kind") != "config":

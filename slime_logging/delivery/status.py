@@ -14,8 +14,8 @@ from pathlib import Path
 
 from slime_logging.delivery.aside import SetAside, read_set_aside
 from slime_logging.delivery.cursor import Cursor, next_cursor, read_cursors
+from slime_logging.delivery.fold import ConfigFold
 from slime_logging.record.entries import Opening, decode_config
-from slime_logging.record.fold import ConfigFold
 from slime_logging.record.journal import JournalReader
 from slime_logging.record.reading import read_all, read_records, read_rows
 from slime_logging.record.run import RunDirectory, RunFile

@@ -2,9 +2,9 @@
 
 Policy:
 
-- `append` returns once the line is with the operating system: it survives `kill -9`. A background
-  thread brings it to the disk (`fdatasync`) within about a second; only a power cut in between can
-  take it.
+- `append` returns once the line is with the operating system: it survives `kill -9`. The delivery
+  process of the host brings it to the disk (`fdatasync`) within about a second; only a power cut in
+  between can take it.
 - A file is opened once for writing, by the process that created it, and never again: no repair in
   place, no second writer, no forked child. Names are unique across hosts, pids, restarts and forks.
 - A line is written by one `write`. A short write ends the journal: what follows it could not be
@@ -16,6 +16,7 @@ Policy:
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import re
@@ -23,6 +24,7 @@ import secrets
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,11 +34,12 @@ import orjson
 from slime_logging.record.entries import MAX_LINE_BYTES, ROW_PREFIX
 
 SUFFIX = ".jsonl"
-SYNC_INTERVAL_S = 0.5
+GONE_CHECK_INTERVAL_S = 1.0
+NUM_LOCK_TRIES = 100
 READ_BYTES = 1 << 20
 MAX_DEPTH = 64
 """Levels of nesting in a line that is read; what this package writes has 40 at most
-(`config.serialize`).
+(`values.serialize`).
 """
 
 
@@ -57,35 +60,29 @@ def journal_name(role: str | None, rank: int | None = None) -> str:
 class Journal:
     """The writing end. Thread-safe; not usable in a forked child (`is_mine` tells).
 
+    It holds one descriptor, and on it a lock that says that the writer lives.
+
     Args:
         directory: an existing directory.
         name: from `journal_name`.
-        on_broken: told once why the journal takes nothing more; called in whichever thread notices.
 
     Raises:
         OSError: the file cannot be created.
     """
 
-    def __init__(
-        self, directory: Path, name: str, on_broken: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def __init__(self, directory: Path, name: str) -> None:
         self.name = name
         self.path = directory / (name + SUFFIX)
         self._fd = os.open(
             self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
         )
-        self._on_broken = on_broken
+        _hold(self._fd)
         self._lock = threading.RLock()  # a signal handler may log while its thread is in `append`
         self._numbers = itertools.count()
         self._num_given = 0
         self._pid = os.getpid()
-        self._is_broken = False
-        self._is_dirty = True
-        self._is_closed = threading.Event()
-        self._syncer = threading.Thread(
-            target=self._sync_often, name="slime-logging-fsync", daemon=True
-        )
-        self._syncer.start()
+        self._is_over = False
+        self._looked_at_s = time.monotonic()
 
     @property
     def is_mine(self) -> bool:
@@ -94,15 +91,8 @@ class Journal:
 
     @property
     def num_records(self) -> int:
-        """How many sequence numbers were given: as many as lines were acknowledged, unless one was
-        interrupted.
-        """
+        """How many sequence numbers were given: one for each line that was acknowledged."""
         return self._num_given
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._is_closed.is_set()
 
     def append(self, line: Callable[[int], bytes]) -> int:
         """Append one line, made by `line(seq)`, and return its sequence number.
@@ -112,101 +102,117 @@ class Journal:
             ValueError: the line is longer than `MAX_LINE_BYTES`; nothing was written.
         """
         with self._lock:
-            if self._is_broken or self._is_closed.is_set():
+            if self._is_over:
                 raise JournalBroken(f"journal {self.path} is closed")
             seq = next(self._numbers)  # one step, which no signal can split
             self._num_given = max(self._num_given, seq + 1)
             data = line(seq)
             if len(data) > MAX_LINE_BYTES:
                 raise ValueError(f"a record of {len(data)} bytes; the most is {MAX_LINE_BYTES}")
+            self._raise_if_gone()
             try:
                 num_written = os.write(self._fd, data)
             except OSError as error:
-                if (
-                    error.errno is None
-                ):  # not the system's: a signal handler of the job raised it, a TimeoutError say
+                # Without a number it is not the system's: a signal handler of the job raised it.
+                if error.errno is None:
                     raise
                 raise self._broken(error.strerror or str(error)) from error
             if num_written != len(data):
                 raise self._broken(f"only {num_written} of {len(data)} bytes were written")
-        self._is_dirty = True
         return seq
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether the file was deleted under us: lines would still be taken, but nobody could find
-        them.
-        """
-        try:
-            mine, found = os.fstat(self._fd), self.path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-        except OSError:  # not readable any more, which is not gone
-            return False
-        return (mine.st_dev, mine.st_ino) != (found.st_dev, found.st_ino)
-
     def close(self) -> None:
-        """Bring everything to the disk and close the file. May be called twice."""
+        """Close the file, and so tell that its writer is done. May be called twice."""
         with self._lock:
-            if self._is_closed.is_set() or not self.is_mine:
-                return
-            self._is_closed.set()
-        self._syncer.join(timeout=10)
+            if self.is_mine:
+                self._is_over = True
+                self.abandon()
 
     def abandon(self) -> None:
-        """In a forked child: give up the inherited descriptor, and touch nothing of the parent's
-        file. May be called twice.
-        """
+        """Give up the descriptor and touch nothing of the file. May be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
+    def _raise_if_gone(self) -> None:
+        """Look once a second whether the file was deleted: lines would be taken all the same."""
+        now_s = time.monotonic()
+        if now_s - self._looked_at_s < GONE_CHECK_INTERVAL_S:
+            return
+        self._looked_at_s = now_s
+        if os.fstat(self._fd).st_nlink == 0:
+            raise self._broken("the file was deleted, or its directory")
+
     def _broken(self, reason: str) -> JournalBroken:
-        if not self._is_broken:
-            self._is_broken = True
-            self._on_broken(reason)
+        self._is_over = True
         return JournalBroken(reason)
 
-    def _sync_often(self) -> None:
-        while not self._is_closed.wait(SYNC_INTERVAL_S):
-            self._sync()
-            if not self._is_broken and self.is_gone:
-                self._broken("the file was deleted, or its directory")
-        self._sync()
-        fd, self._fd = self._fd, -1
-        os.close(fd)
 
-    def _sync(self) -> None:
-        if not self._is_dirty:
-            return
-        self._is_dirty = False
+def _hold(fd: int) -> None:
+    """Lock the file as its writer; somebody who asks whether it is locked holds it for a moment."""
+    for _ in range(NUM_LOCK_TRIES):
         try:
-            os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
-        except OSError as error:
-            self._broken(error.strerror or str(error))
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.001)
+        except OSError:  # a file system without locks: nobody can tell who lives there
+            return
+        else:
+            return
+
+
+def is_written(path: Path) -> bool:
+    """Whether the writer of a journal lives, as far as its lock tells; False for a file that is
+    not there.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
 
 
 class JournalReader:
     """The reading end of a journal: complete lines from a byte offset on, while it may still grow.
 
     Torn or damaged lines are never returned; `num_damaged` counts the complete lines that do not
-    parse. Memory is bounded by `MAX_LINE_BYTES` whatever the file holds. The file stays open, so
-    that one deleted while it is read is still read to its end.
+    parse. Memory is bounded by `MAX_LINE_BYTES` whatever the file holds. The file is opened when it
+    is read, and again after `close`.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file; from the constructor on.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self.path = path
         self.offset = offset
         self.num_damaged = 0
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        self._fd = -1
         self._is_skipping = False
-        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-            self.close()
-            raise OSError(f"{path} is not a regular file")
+        self._open()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds a descriptor now."""
+        return self._fd >= 0
 
     def num_bytes_left(self) -> int:
-        """How many bytes lie behind the offset now, a torn tail included."""
-        return max(0, os.fstat(self._fd).st_size - self.offset)
+        """How many bytes lie behind the offset now, a torn tail included; 0 where the file is
+        gone.
+        """
+        try:
+            found = os.fstat(self._fd) if self.is_open else self.path.stat()
+        except OSError:
+            return 0
+        return max(0, found.st_size - self.offset)
 
     def read(
         self, max_bytes: int = READ_BYTES, *, has_rows: bool = True
@@ -238,7 +244,17 @@ class JournalReader:
             os.close(self._fd)
             self._fd = -1
 
+    def _open(self) -> None:
+        if self.is_open:
+            return
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(f"{self.path} is not a regular file")
+        self._fd = fd
+
     def _lines(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
+        self._open()
         data = os.pread(self._fd, max_bytes, self.offset)
         while data and b"\n" not in data and len(data) < MAX_LINE_BYTES:
             more = os.pread(

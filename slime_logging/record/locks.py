@@ -1,6 +1,7 @@
 """Who writes and who delivers a run: locks that die with the process that holds them.
 
     primary.lock             held by the living primary
+    supervisor.lock          held by the process that delivers the whole run, started by the primary
     delivery.lock            shared by the living processes that deliver, or held by one
     `slime-logging sync` delivery/<journal>.lock  held by the living process that delivers this
     journal itself
@@ -16,9 +17,14 @@ import fcntl
 import logging
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 from slime_logging.errors import RunConflictError
+from slime_logging.record import exit_status
+
+PRIMARY_LOCK = "primary.lock"
+SUPERVISOR_LOCK = "supervisor.lock"
 
 logger = logging.getLogger("slime_logging")
 
@@ -31,11 +37,12 @@ class RunLocks:
         self._lock_fd = -1
         self._delivery_fd = -1
         self._own_fd = -1
+        self._supervisor_fd = -1
 
     @property
     def has_living_primary(self) -> bool:
         """Whether a process holds the run's lock now, as far as anybody can tell."""
-        return _is_taken(self._path / "primary.lock") is True
+        return is_taken(self._path / PRIMARY_LOCK) is True
 
     def lock(self) -> None:
         """Become the run's primary until this process ends or `unlock`.
@@ -43,7 +50,7 @@ class RunLocks:
         Raises:
             RunConflictError: another living process is the primary.
         """
-        fd = _open_lock(self._path / "primary.lock")
+        fd = _open_lock(self._path / PRIMARY_LOCK)
         try:
             _flock(fd, fcntl.LOCK_EX)
         except BlockingIOError as error:
@@ -55,20 +62,35 @@ class RunLocks:
                 " other one first."
             ) from error
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"host {socket.gethostname()}, pid {os.getpid()}\n".encode(), 0)
-        self._lock_fd = fd
+        os.write(fd, f"host {socket.gethostname()}, pid {os.getpid()}\n".encode())
+        self._lock_fd = exit_status.leave_in(fd)
 
-    def share_delivery(self) -> None:
+    @property
+    def has_living_supervisor(self) -> bool:
+        """Whether a process delivers the whole run now, as far as anybody can tell."""
+        return is_taken(self._path / SUPERVISOR_LOCK) is True
+
+    def supervise(self) -> bool:
+        """Be the one process that delivers the whole run, until it ends; False where one does."""
+        if self._supervisor_fd < 0:
+            fd = _open_lock(self._path / SUPERVISOR_LOCK)
+            try:
+                _flock(fd, fcntl.LOCK_EX)
+            except BlockingIOError:
+                os.close(fd)
+                return False
+            self._supervisor_fd = fd
+        return True
+
+    def share_delivery(self) -> bool:
         """Say that this process delivers journals of this directory, so that no `sync` begins
-        beside it.
-
-        Raises:
-            RunConflictError: a `sync` is under way.
+        beside it; False while one is under way.
         """
-        self._hold_delivery(
-            fcntl.LOCK_SH,
-            "`slime-logging sync` is delivering this run now; wait for it, or stop it",
-        )
+        try:
+            self._hold_delivery(fcntl.LOCK_SH, "")
+        except RunConflictError:
+            return False
+        return True
 
     def claim_delivery(self) -> None:
         """Be the only process that delivers journals of this directory.
@@ -87,26 +109,28 @@ class RunLocks:
         self._own_fd = _open_lock(self._own_lock(journal))
         _flock(self._own_fd, fcntl.LOCK_EX)
 
+    def give(self, start: Callable[[int], None]) -> None:
+        """Hand the lock of `hold` over to a process: `start` is given the descriptor that it is to
+        inherit, and this one lets go of its own.
+        """
+        try:
+            start(self._own_fd)
+        finally:
+            os.close(self._own_fd)
+            self._own_fd = -1
+
     def is_held(self, journal: str) -> bool:
         """Whether a living process holds this journal; also when nobody can tell."""
-        return _is_taken(self._own_lock(journal)) is not False
+        return is_taken(self._own_lock(journal)) is not False
 
-    def unlock(self, *, is_delivering: bool = False) -> None:
-        """Let go of all locks (in a forked child: of the inherited descriptors, without releasing
-        the parent's locks).
-
-        Args:
-            is_delivering: a delivery of this process hangs and may yet go on: keep what says so.
-        """
+    def unlock(self) -> None:
+        """Let go of all locks; in a forked child without releasing the parent's."""
         if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-        self._lock_fd = -1
-        if is_delivering:
-            return
-        for fd in (self._delivery_fd, self._own_fd):
+            exit_status.release(self._lock_fd)
+        for fd in (self._delivery_fd, self._own_fd, self._supervisor_fd):
             if fd >= 0:
                 os.close(fd)
-        self._delivery_fd = self._own_fd = -1
+        self._lock_fd = self._delivery_fd = self._own_fd = self._supervisor_fd = -1
 
     def _own_lock(self, journal: str) -> Path:
         return self._path / "delivery" / f"{Path(journal).name}.lock"
@@ -123,7 +147,7 @@ class RunLocks:
         self._delivery_fd = fd
 
 
-def _is_taken(path: Path) -> bool | None:
+def is_taken(path: Path) -> bool | None:
     """Whether a process holds a lock now; None when nobody can tell."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -143,7 +167,7 @@ def _is_taken(path: Path) -> bool | None:
 
 
 def _open_lock(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _flock(fd: int, kind: int) -> None:

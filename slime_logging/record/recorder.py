@@ -1,25 +1,22 @@
 """The recording side of one process: everything that it says goes through here into its journal.
 
-Policy: nothing but plain, redacted JSON is written. After the start nothing raises: a journal that
-breaks is told once, loudly, and from then on rows go straight to the deliveries of this process; a
-row that cannot be written at all is told and counted.
+Policy: nothing but plain, redacted JSON is written. After the start nothing raises: `steady` keeps
+the journal up through trouble, and a row that cannot be written at all is told and counted.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from slime_logging.record.entries import Opening, encode, split_nonfinite
-from slime_logging.record.journal import Journal, JournalBroken
+from slime_logging.record.entries import Opening, split_nonfinite
 from slime_logging.record.media import MediaStore
 from slime_logging.record.run import RunDirectory, now_s
+from slime_logging.record.steady import SteadyJournal
 from slime_logging.redaction.redact import Redactor
 from slime_logging.values.json_value import Json
-from slime_logging.values.row import Row
 from slime_logging.values.serialize import metric_to_json
 
 logger = logging.getLogger("slime_logging")
@@ -45,7 +42,6 @@ class Recorder:
         directory: the run's.
         opening: the journal's first line.
         redactor: hides secrets in metric names and texts; configuration is redacted already.
-        on_broken: given each row that the journal could not take.
 
     Raises:
         OSError: the journal cannot be created.
@@ -56,14 +52,10 @@ class Recorder:
         directory: RunDirectory,
         opening: Opening,
         redactor: Redactor,
-        on_broken: Callable[[Row], None],
     ) -> None:
         self.opening = opening
         self._redactor = redactor
-        self._on_broken = on_broken
-        self._is_broken = False
         self._num_refused = 0
-        self._direct_numbers = itertools.count(1)
         self._config_lock = threading.RLock()
         self._config_s = 0.0
         self._has_warned = False
@@ -71,8 +63,7 @@ class Recorder:
         self._names: dict[str, str] = {}
         self._plain_names: set[str] = set()
         self._num_known = redactor.num_known
-        self.journal = Journal(directory.journals, opening.journal, self._tell_broken)
-        self.journal.append(encode("open", opening.to_body()))
+        self.journal = SteadyJournal(directory, opening)
 
     def row(self, metrics: Mapping[str, object], step_key: str) -> None:
         """Record one row of metrics.
@@ -91,8 +82,7 @@ class Recorder:
         body = self._plain_body(metrics, step_key)
         if body is None:
             body = self._body(metrics, step_key)
-        if not self._append("row", body) and self._is_broken:
-            self._hand_directly(body)
+        self._append("row", body)
 
     def config(self, scope: str, rank: int, values: Mapping[str, Json]) -> None:
         """Record redacted configuration values of a scope; see `ConfigEntry` for `rank`."""
@@ -104,8 +94,10 @@ class Recorder:
                 {"time_s": self._config_s, "scope": scope, "rank": rank, "values": dict(values)},
             )
 
-    def finish(self, exit_code: int) -> None:
-        """Record the end of this process and close its journal."""
+    def finish(self, exit_code: int | None) -> None:
+        """Record the end of this process and close its journal; None where the code is not known
+        yet.
+        """
         self._append("finish", {"time_s": now_s(), "exit_code": exit_code})
         self.journal.close()
 
@@ -167,44 +159,11 @@ class Recorder:
             body["nonfinite"] = nonfinite
         return body
 
-    def _append(self, kind: str, body: Mapping[str, Json]) -> bool:
-        if self._is_broken:
-            return False
+    def _append(self, kind: str, body: Mapping[str, Json]) -> None:
         try:
-            self.journal.append(encode(kind, body))
-        except (
-            JournalBroken
-        ):  # `_tell_broken` has told; or the process has finished meanwhile, in another thread
-            return False
+            self.journal.append(kind, body)
         except (ValueError, TypeError) as error:
             self._refuse(error)
-            return False
-        return True
-
-    def _tell_broken(self, reason: str) -> None:
-        self._is_broken = True
-        logger.error(
-            f"slime_logging: cannot write {self.journal.path} ({reason}); rows go straight to the"
-            " trackers from here on and are not safe from a crash any more, and changes of the"
-            " configuration are not recorded. Training goes on."
-        )
-
-    def _hand_directly(self, body: dict[str, Json]) -> None:
-        nonfinite: dict[str, Json] = body.get("nonfinite") or {}  # type: ignore[assignment]
-        floats = {
-            name: float(str(text).replace("Infinity", "inf")) for name, text in nonfinite.items()
-        }
-        self._on_broken(
-            Row(
-                journal=self.opening.journal,
-                seq=self.journal.num_records + next(self._direct_numbers),
-                time_s=body["time_s"],  # type: ignore[arg-type]
-                role=self.opening.role,
-                step_key=str(body["step_key"]),
-                step=body["step"],  # type: ignore[arg-type]
-                metrics={**body["metrics"], **floats},  # type: ignore[dict-item]
-            )
-        )
 
     def _refuse(self, error: Exception) -> None:
         self._num_refused += 1

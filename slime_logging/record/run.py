@@ -32,6 +32,7 @@ import orjson
 from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.record.journal import SUFFIX
 from slime_logging.record.locks import RunLocks
+from slime_logging.values.run import RunFacts
 
 RUN_FILE = "run.json"
 SCHEMA = 1
@@ -77,6 +78,20 @@ class RunFile:
     options: Mapping[str, Any] = field(default_factory=dict)
     host: str = field(default_factory=socket.gethostname)
     schema: int = SCHEMA
+
+    def facts(self, directory: Path, options: Mapping[str, Any]) -> RunFacts:
+        """What a backend needs to know, with the options that it is to have."""
+        return RunFacts(
+            run_id=self.run_id,
+            project=self.project,
+            name=self.name,
+            group=self.group,
+            directory=directory,
+            created_s=self.created_s,
+            axes=self.axes,
+            roles=self.roles,
+            options=options,
+        )
 
 
 class RunDirectory:

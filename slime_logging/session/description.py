@@ -10,17 +10,15 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import Any
 
-from slime_logging.hosts.system import STEP_KEY
+from slime_logging.delivery.system import STEP_KEY
 from slime_logging.layout.scope import to_json_mapping
-from slime_logging.record.run import RunDirectory, RunFile, now_s
+from slime_logging.record.run import RunFile, now_s
 from slime_logging.redaction.marks import as_name
 from slime_logging.redaction.redact import Redactor
 from slime_logging.settings.options import TRACKER_OPTIONS
 from slime_logging.settings.settings import Settings
 from slime_logging.values.json_value import Json
-from slime_logging.values.run import RunFacts
 
 AXES: Mapping[str, str] = {
     "train": "train/step",
@@ -73,18 +71,3 @@ def shown_options(settings: Settings, redactor: Redactor) -> dict[str, Json]:
     shown = (option.name for option in TRACKER_OPTIONS if option.is_shown)
     given = ((name, settings.options[name]) for name in shown)
     return {name: as_name(redactor.text(str(value))) for name, value in given if value}
-
-
-def run_facts(run: RunFile, directory: RunDirectory, options: Mapping[str, Any]) -> RunFacts:
-    """What a backend needs to know, from what `run.json` says and this process's own options."""
-    return RunFacts(
-        run_id=run.run_id,
-        project=run.project,
-        name=run.name,
-        group=run.group,
-        directory=directory.path,
-        created_s=run.created_s,
-        axes=run.axes,
-        roles=run.roles,
-        options=options,
-    )

@@ -1,8 +1,9 @@
 """The sessions of this process, and its own life: exit, signals, forks.
 
-Policy: a process that ends by itself, by an exception or by SIGTERM ends its sessions, with the
-exit code it deserves. A forked child leaves its parent's files alone and joins with a journal of
-its own when it first logs. A bug of ours is told with its traceback and does not reach training.
+Policy: a process that ends by itself or by an exception says so in its journals; the processes that
+deliver find out the rest, a signal included, so none is handled here. A forked child leaves its
+parent's files alone and joins with a journal of its own when it first logs. A bug of ours is told
+with its traceback and does not reach training.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import sys
 import threading
 import traceback
 from argparse import Namespace
+from contextlib import suppress
 
 from slime_logging.delivery.delivery import DeliveryResult
+from slime_logging.delivery.notices import read_notices
 from slime_logging.hosts.rendezvous import find
 from slime_logging.redaction.redact import safe_exception_text
 from slime_logging.session.session import Session, join
@@ -27,6 +30,8 @@ logger = logging.getLogger("slime_logging")
 
 _sessions: list[Session] = []
 _lock = threading.RLock()
+INTERRUPTED_CODE = 128 + signal.SIGINT
+
 _forked_from: list[Session] = []
 _swallowed: set[str] = set()
 
@@ -44,8 +49,8 @@ def primaries() -> list[Session]:
 def enter(session: Session) -> None:
     """Take a begun session in: from now on the process ends it, whatever way it ends itself."""
     _sessions.append(session)
-    be_first_at_exit()
-    _handle_sigterm()
+    atexit.unregister(_leave_at_exit)
+    atexit.register(_leave_at_exit)
 
 
 def is_joined(args: Namespace, role: str | None, run_id: str) -> bool:
@@ -81,9 +86,18 @@ def end(session: Session, exit_code: int) -> None:
     except Exception as error:
         swallow("finish_tracking", session, error)
         return
+    for text, is_told in read_notices(session.directory, since_s=session.begun_s):
+        if not is_told:
+            tell(text)
     left = [result for result in results if not result.is_complete]
     if left:
-        print(_what_is_left(session, left), file=sys.stderr, flush=True)
+        tell(_what_is_left(session, left))
+
+
+def tell(text: str) -> None:
+    """Print a line to standard error, where there is one that takes it."""
+    with suppress(OSError, ValueError, AttributeError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _what_is_left(session: Session, left: list[DeliveryResult]) -> str:
@@ -146,36 +160,18 @@ def _is_of_a_signal_handler(error: BaseException) -> bool:
     return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def _finish_at_exit() -> None:
-    exit_code = 1 if getattr(sys, "last_type", None) is not None else 0
+def _leave_at_exit() -> None:
+    """Say that this process ends; with which code is known here only after an exception."""
+    raised = getattr(sys, "last_type", None)
+    interrupted = raised is not None and issubclass(raised, KeyboardInterrupt)
+    exit_code = None if raised is None else INTERRUPTED_CODE if interrupted else 1
     with _lock:
-        for session in list(_sessions):
-            end(session, exit_code)
-
-
-def be_first_at_exit() -> None:
-    """Register again: exit handlers run last-in first-out, and a vendor's, registered when opened,
-    would close it under us.
-    """
-    atexit.unregister(_finish_at_exit)
-    atexit.register(_finish_at_exit)
-
-
-def _handle_sigterm() -> None:
-    """Turn the default death by SIGTERM into a SystemExit, so that the job's `finally` blocks and
-    ours run.
-    """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        return
-
-    def leave(signum: int, _: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise SystemExit(128 + signum)
-
-    signal.signal(signal.SIGTERM, leave)
+        for session in _sessions:
+            try:
+                session.leave(exit_code)
+            except Exception as error:
+                swallow("the exit", session, error)
+        _sessions.clear()
 
 
 def _after_fork_in_child() -> None:
@@ -195,9 +191,7 @@ def _rejoin_after_fork() -> None:
             try:
                 address = find(parent.args)
                 if address is not None:
-                    _sessions.append(
-                        join(parent.args, parent.settings, parent.role, address, be_first_at_exit)
-                    )
+                    _sessions.append(join(parent.args, parent.settings, parent.role, address))
             except Exception as error:  # `log` brought us here, and must not raise
                 logger.error(
                     "slime_logging: this forked process cannot join its parent's run, and is not"

@@ -15,18 +15,15 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.base import Writer
 from slime_logging.backends.packages import require_packages
-from slime_logging.delivery.delivery import NOTHING, Delivery, DeliveryResult
+from slime_logging.delivery.delivery import DeliveryResult
+from slime_logging.delivery.spec import DeliverySpec, tracker_environment
 from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see
-from slime_logging.hosts.system import SystemSampler
 from slime_logging.layout.scope import (
     UNPREFIXED_ROLES,
     own_values,
@@ -49,10 +46,10 @@ from slime_logging.record.run import (
 )
 from slime_logging.record.samples import SampleStore, by_step
 from slime_logging.redaction.redact import Redactor, safe_exception_text
-from slime_logging.session.description import describe_run, redactor_of, run_facts, shown_options
+from slime_logging.session.delivering import OwnDelivery, is_host_unattended
+from slime_logging.session.description import describe_run, redactor_of, shown_options
 from slime_logging.session.process import process_facts, rank_of
 from slime_logging.settings.settings import Settings
-from slime_logging.values.row import Row
 from slime_logging.values.samples import samples_name
 
 logger = logging.getLogger("slime_logging")
@@ -64,7 +61,8 @@ JOIN_WAIT_S = 30.0
 class Session:
     """A process that takes part in a run. Made by `start_primary` or `join`.
 
-    `log`, `log_config` and `finish` never raise for a reason outside of the caller's own arguments.
+    `log`, `log_config`, `finish` and `leave` never raise for a reason outside of the caller's own
+    arguments.
     """
 
     def __init__(
@@ -81,10 +79,9 @@ class Session:
         self.recorder = recorder
         self.samples = SampleStore(directory.path, recorder.opening.journal, redactor)
         self.redactor = redactor
-        self.deliveries: list[Delivery] = []
-        self.sampler: SystemSampler | None = None
         self.is_finished = False
-        self._direct_lock = threading.RLock()
+        self.begun_s = now_s()
+        self._delivery: OwnDelivery | None = None
 
     @property
     def role(self) -> str | None:
@@ -118,118 +115,68 @@ class Session:
             self.recorder.config(scope_of(role), RANK_LATE, hidden)
 
     def finish(self, exit_code: int) -> list[DeliveryResult]:
-        """End this process's part: close the journal, deliver what is there, say what is left.
-        Bounded in time.
+        """End this process's part with the code that it deserves, and wait, bounded, until the
+        trackers have confirmed what is delivered for it.
         """
         if self.is_finished:
             return []
         self.is_finished = True
-        if self.sampler is not None:
-            self.sampler.stop()
         self.recorder.finish(exit_code)
+        self.directory.locks.unlock()
+        if self._delivery is None:
+            return []
         code = exit_code if self.is_primary else None
-        for delivery in self.deliveries:
-            delivery.stop(code, self.settings.finish_timeout_s)
-        results = [delivery.wait() for delivery in self.deliveries]
-        self.directory.locks.unlock(
-            is_delivering=any(delivery.is_running for delivery in self.deliveries)
-        )
-        return results
+        return self._delivery.wait(code, self.settings.finish_timeout_s)
+
+    def leave(self, exit_code: int | None) -> None:
+        """The process ends by itself, with a code that may be known only later: say that it does,
+        and wait for nobody. Its locks go with it.
+        """
+        if not self.is_finished:
+            self.is_finished = True
+            self.recorder.finish(exit_code)
+            if self._delivery is not None:
+                self._delivery.leave(exit_code)
 
     def abandon(self) -> None:
         """In a forked child: let go of the parent's files."""
         self.is_finished = True
-        if self.sampler is not None:
-            self.sampler.abandon()
         self.recorder.journal.abandon()
         self.directory.locks.unlock()
 
-    def deliver(
-        self, run: RunFile, trackers: tuple[str, ...], writer: Writer, on_open: Callable[[], None]
-    ) -> None:
-        """Start a delivery to each of these trackers: of the whole run in the primary, else of the
-        own journal.
+    def deliver(self, run: RunFile, trackers: tuple[str, ...], *, is_shared: bool) -> None:
+        """Start the delivery to these trackers, of the whole run in the primary, else of the own
+        journals; without any, look after this host if nobody does.
         """
-        self._start_deliveries(
-            run,
-            trackers,
-            writer,
-            on_open,
-            None if self.is_primary else self.recorder.opening.journal,
-        )
+        spec = self._spec(run, trackers, is_shared=is_shared)
+        if trackers or self.is_primary or is_host_unattended(self.directory, run, spec):
+            self._delivery = OwnDelivery(self.directory, run, spec, self._safe_text)
 
-    def hand_directly(self, row: Row) -> None:
-        """Deliver a row that the journal could not take; a process that left delivery to the
-        primary now begins its own.
-        """
-        with self._direct_lock:
-            if not self.deliveries and not self.is_finished:
-                run = describe_run(
-                    self.directory.path.name, self.settings, run_roles(self.args), self.redactor
-                )
-                writer = Writer(
-                    label=self.recorder.opening.journal,
-                    is_primary=False,
-                    is_shared=self.settings.is_wandb_online,
-                )
-                self._start_deliveries(run, self.settings.trackers, writer, lambda: None, NOTHING)
-        for delivery in self.deliveries:
-            delivery.hand_directly(row)
-
-    def _start_deliveries(
-        self,
-        run: RunFile,
-        trackers: tuple[str, ...],
-        writer: Writer,
-        on_open: Callable[[], None],
-        only: str | None,
-    ) -> None:
+    def _spec(self, run: RunFile, trackers: tuple[str, ...], *, is_shared: bool) -> DeliverySpec:
+        opening = self.recorder.opening
         options = {**self.settings.options, **shown_options(self.settings, self.redactor)}
-        facts = run_facts(run, self.directory, options)
-        for name in trackers:
-            delivery = Delivery(
-                name,
-                self.directory,
-                facts,
-                writer,
-                only=only,
-                start=run.num_starts,
-                safe_text=self._safe_text,
-                on_open=on_open,
-            )
-            self.deliveries.append(delivery)
-            delivery.start()
-
-    def sample_system(self, run: RunFile) -> None:
-        """Start to sample this host, if no other process of the run does, unless it is switched
-        off.
-        """
-        interval_s = self.settings.system_metrics_s
-        if interval_s is None:
-            return
-        main = self.recorder.opening
-        host = self.redactor.text(main.host)
-
-        def new_recorder() -> Recorder:
-            opening = replace(
-                main,
-                journal=journal_name("system"),
-                role="system",
-                is_primary=False,
-                owner=main.journal,
-            )
-            return Recorder(self.directory, opening, self.redactor, self.hand_directly)
-
-        self.sampler = SystemSampler(self.directory, host, run.created_s, interval_s, new_recorder)
-        self.sampler.start()
+        return DeliverySpec(
+            directory=str(self.directory.path),
+            trackers=trackers,
+            label=opening.journal,
+            start=run.num_starts,
+            host=opening.host,
+            host_label=self.redactor.text(opening.host),
+            pid=opening.pid,
+            is_primary=self.is_primary,
+            finish_timeout_s=self.settings.finish_timeout_s,
+            is_shared=is_shared,
+            only=opening.journal if trackers and not self.is_primary else None,
+            interval_s=self.settings.system_metrics_s,
+            options=options,
+            environment={name: tracker_environment(name) for name in trackers},
+        )
 
     def _safe_text(self, error: BaseException) -> str:
         return safe_exception_text(self.redactor, error)
 
 
-def start_primary(
-    args: Namespace, settings: Settings, role: str | None, on_open: Callable[[], None]
-) -> Session:
+def start_primary(args: Namespace, settings: Settings, role: str | None) -> Session:
     """Make the run, or continue it, and record the configuration of every role that is known.
 
     Raises:
@@ -248,8 +195,6 @@ def start_primary(
             describe_run(directory.path.name, settings, run_roles(args), redactor)
         )
         opening = _opening(run, role, is_primary=True, rank=None)
-        if settings.trackers:
-            directory.locks.share_delivery()
         session = _session(args, settings, directory, opening, redactor)
     except BaseException:
         directory.locks.unlock()
@@ -262,9 +207,7 @@ def start_primary(
     _record_process(session, args)
     session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
     publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
-    writer = Writer(label=opening.journal, is_primary=True, is_shared=run.is_shared)
-    session.deliver(run, settings.trackers, writer, on_open)
-    session.sample_system(run)
+    session.deliver(run, settings.trackers, is_shared=run.is_shared)
     return session
 
 
@@ -273,7 +216,6 @@ def join(
     settings: Settings,
     role: str | None,
     address: RunAddress,
-    on_open: Callable[[], None],
     *,
     wants_client: bool = False,
 ) -> Session:
@@ -284,7 +226,6 @@ def join(
         settings: of this process.
         role: None for a process without a configuration of its own.
         address: the run.
-        on_open: called when a tracker was opened.
         wants_client: open a W&B client of this process's own, where W&B is online.
 
     Raises:
@@ -306,9 +247,6 @@ def join(
         directory, run = _own_directory(args, address, settings, redactor)
     opening = _opening(run, role, is_primary=False, rank=rank_of(args), delivers=delivers)
     try:
-        if delivers:
-            directory.locks.share_delivery()
-            directory.locks.hold(opening.journal)
         session = _session(args, settings, directory, opening, redactor)
     except BaseException:
         directory.locks.unlock()
@@ -316,9 +254,7 @@ def join(
     if role is not None:
         session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
-    writer = Writer(label=opening.journal, is_primary=False, is_shared=run.is_shared)
-    session.deliver(run, delivers, writer, on_open)
-    session.sample_system(run)
+    session.deliver(run, delivers, is_shared=run.is_shared)
     return session
 
 
@@ -378,14 +314,8 @@ def _session(
     opening: Opening,
     redactor: Redactor,
 ) -> Session:
-    sessions: list[Session] = []
-
-    def hand_directly(row: Row) -> None:
-        sessions[0].hand_directly(row)
-
-    recorder = Recorder(directory, opening, redactor, hand_directly)
-    sessions.append(Session(args, settings, directory, recorder, redactor))
-    return sessions[0]
+    recorder = Recorder(directory, opening, redactor)
+    return Session(args, settings, directory, recorder, redactor)
 
 
 def _record_process(session: Session, args: Namespace) -> None:

@@ -19,7 +19,6 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
     from typer.testing import CliRunner
 
     from slime_logging.record.run import RunDirectory
-    from slime_logging.session.description import run_facts
 
     args = job(tmp_path, use_memory=False, use_wandb=True, wandb_mode="offline")
     sl.init_tracking(args)
@@ -33,7 +32,7 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
     sl.log(args, metrics, "rollout/step")
     sl.finish_tracking(args)
     directory = RunDirectory(Path(args.tracking_run_dir))
-    facts = run_facts(directory.read(), directory, {"wandb_mode": "offline"})
+    facts = directory.read().facts(directory.path, {"wandb_mode": "offline"})
     (row,) = [r for r in wandb_offline.read_rows(facts) if "rollout/reward" in r]
     kinds = {
         key.removesuffix("._type"): value for key, value in row.items() if key.endswith("._type")

@@ -19,7 +19,6 @@ from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import Writer
 from slime_logging.delivery.delivery import Delivery, DeliveryResult
 from slime_logging.record.run import RunDirectory
-from slime_logging.session.description import run_facts
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.bench.contestants import STEP, rows
@@ -112,7 +111,7 @@ def deliver(directory: RunDirectory, tracker: str) -> tuple[DeliveryResult, floa
     delivery = Delivery(
         tracker,
         directory,
-        run_facts(directory.read(), directory, {"wandb_mode": "offline"}),
+        directory.read().facts(directory.path, {"wandb_mode": "offline"}),
         Writer(label="bench", is_sync=True),
         on_open=lambda: opened.append(time.perf_counter()),
     )

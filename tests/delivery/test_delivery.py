@@ -10,16 +10,13 @@ import pytest
 from slime_logging.backends import BACKENDS, memory
 from slime_logging.backends.base import Writer
 from slime_logging.delivery import delivery as delivery_module
-from slime_logging.delivery import direct
 from slime_logging.delivery.aside import read_set_aside
 from slime_logging.delivery.cursor import read_cursors
-from slime_logging.delivery.delivery import NOTHING, NUM_REFUSALS_IN_A_ROW, Delivery
+from slime_logging.delivery.delivery import NUM_REFUSALS_IN_A_ROW, Delivery
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
 from slime_logging.record.run import RunDirectory
-from slime_logging.session.description import run_facts
-from slime_logging.values.row import Row
 from tests.delivery.trackers import Plan, new_plan
 from tests.record.test_run import run_file
 
@@ -77,7 +74,7 @@ def add_rows(to: Journal, num: int, first: int = 0) -> None:
 
 def deliver(run: RunDirectory, label: str = "d", timeout_s: float = 5.0, **options):
     delivery = Delivery(
-        "faulty", run, run_facts(run.read(), run, {}), Writer(label=label), **options
+        "faulty", run, run.read().facts(run.path, {}), Writer(label=label), **options
     )
     delivery.start()
     delivery.stop(0, timeout_s)
@@ -107,7 +104,7 @@ def test_a_second_delivery_sends_nothing_again(plan, run):
 
 
 def test_journals_that_come_later_are_found_while_it_runs(plan, run):
-    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
+    delivery = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="d"))
     delivery.start()
     add_rows(journal(run, "late"), 3)
     deadline = time.monotonic() + 5
@@ -206,7 +203,7 @@ def test_after_a_crash_the_tracker_is_asked_before_anything_is_sent_again(plan, 
     plan.is_durable = False
     j = journal(run)
     add_rows(j, 10)
-    killed = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="killed"))
+    killed = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="killed"))
     killed._pass_on()
     killed._save_cursor(now=True)  # and here its process is killed: nobody closes it
     assert [cursor.is_closed for cursor in read_cursors(run)] == [False]
@@ -292,7 +289,7 @@ def test_what_a_broken_client_had_in_its_queue_is_sent_again(plan, run):
     j = journal(run)
     j.append(encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}))
     add_rows(j, 10)
-    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
+    delivery = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="d"))
     delivery._pass_on()
     add_rows(j, 5, first=10)
     plan.writes = [TryAgain("its process died")]
@@ -308,7 +305,7 @@ def test_rows_that_look_the_same_to_the_tracker_are_all_sent(plan, run):
     plan.points_by_step = True
     for name in ("a", "b", "c"):
         add_rows(journal(run, name), 2)
-    first = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="killed"))
+    first = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="killed"))
     first._pass_on()
     first._save_cursor(now=True)
     for name in ("d", "e"):
@@ -374,13 +371,13 @@ def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_
     j = journal(run, "own", delivers=("faulty",))
     add_rows(j, 3)
     itself = Delivery(
-        "faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own"
+        "faulty", run, run.read().facts(run.path, {}), Writer(label="own"), only="own"
     )
     itself._pass_on()
     itself._save_cursor(now=True)
     add_rows(j, 2, first=3)
     primary = Delivery(
-        "faulty", run, run_facts(run.read(), run, {}), Writer(label="primary"), start=start
+        "faulty", run, run.read().facts(run.path, {}), Writer(label="primary"), start=start
     )
     primary.start()
     add_rows(journal(run, "seen"), 1, first=10)
@@ -388,6 +385,7 @@ def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_
         time.sleep(0.01)
     assert steps() == [0, 1, 2, 10]
     own.locks.unlock()  # as its death does
+    j.close()
     primary.stop(0, 5.0)
     assert primary.wait().is_complete
     assert sorted(steps()) == [0, 1, 2, 3, 4, 10]
@@ -397,7 +395,7 @@ def test_a_process_that_delivers_itself_settles_nothing_for_the_primary(plan, ru
     """A killed primary's hand-over is looked up though a secondary joined and finished meanwhile."""
     plan.is_durable = False
     add_rows(journal(run, "seen"), 3)
-    primary = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="primary"))
+    primary = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="primary"))
     primary._pass_on()
     primary._save_cursor(now=True)
     add_rows(journal(run, "own", delivers=("faulty",)), 2, first=10)
@@ -413,7 +411,7 @@ def test_a_primary_settles_nothing_for_a_process_that_delivers_itself(plan, run)
     own.locks.hold("own")
     add_rows(journal(run, "own", delivers=("faulty",)), 3)
     itself = Delivery(
-        "faulty", run, run_facts(run.read(), run, {}), Writer(label="own"), only="own"
+        "faulty", run, run.read().facts(run.path, {}), Writer(label="own"), only="own"
     )
     itself._pass_on()
     itself._save_cursor(now=True)
@@ -450,48 +448,6 @@ def test_foreign_files_among_the_journals_are_ignored(plan, run):
     add_rows(journal(run), 2)
     assert deliver(run).is_complete
     assert steps() == [0, 1]
-
-
-def direct_row(step: int) -> Row:
-    return Row(
-        journal="j",
-        seq=step,
-        time_s=1.0,
-        role=None,
-        step_key="train/step",
-        step=step,
-        metrics={"train/x": 1},
-    )
-
-
-@pytest.mark.parametrize("has_queue", [False, True])
-def test_rows_that_no_journal_could_take_are_delivered_from_memory_once(plan, run, has_queue):
-    plan.has_queue, plan.is_durable = has_queue, not has_queue
-    delivery = Delivery("faulty", run, run_facts(run.read(), run, {}), Writer(label="d"))
-    for step in range(4):
-        delivery.hand_directly(direct_row(step))
-    delivery._pass_on()
-    for step in range(4, 8):
-        delivery.hand_directly(direct_row(step))
-    plan.writes, plan.num_taken_before_failing = [TryAgain("cut")], 2
-    delivery.start()
-    delivery.stop(0, 5.0)
-    assert delivery.wait().is_complete
-    assert sorted(steps()) == list(range(8))
-
-
-def test_rows_in_memory_are_bounded_and_their_loss_is_told_once(plan, run, caplog, monkeypatch):
-    monkeypatch.setattr(direct, "MAX_DIRECT_ROWS", 10)
-    delivery = Delivery(
-        "faulty", run, run_facts(run.read(), run, {}), Writer(label="d"), only=NOTHING
-    )
-    for step in range(15):
-        delivery.hand_directly(direct_row(step))
-    delivery.start()
-    delivery.stop(0, 5.0)
-    delivery.wait()
-    assert steps() == list(range(5, 15))
-    assert len([r for r in caplog.records if "oldest" in r.message]) == 1
 
 
 def test_configuration_is_set_again_only_when_it_changed(plan, run):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from slime_logging.delivery.feed import Feed
 from slime_logging.record.run import RunDirectory, newest_run
-from slime_logging.session.description import run_facts
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
 
@@ -93,7 +92,7 @@ def read_run(directory: Path, output: str = "") -> Run:
     return Run(
         output=output,
         directory=found,
-        facts=run_facts(file, found, file.options),
+        facts=file.facts(found.path, file.options),
         rows=rows,
         config=config,
     )

@@ -12,7 +12,6 @@ from slime_logging.cli.app import app
 from slime_logging.delivery.status import journal_rows
 from slime_logging.delivery.verify import Verdict, verify
 from slime_logging.record.run import RunDirectory
-from slime_logging.session.description import run_facts
 
 FIGURES = os.environ.get("SLIME_LOGGING_PROOF_FIGURES")
 """A file that gets a line for each check, for the table in docs/guarantees.md."""
@@ -29,7 +28,7 @@ def verdict(directory: Path, tracker: str, **options: object) -> Verdict:
     """What `slime-logging verify` finds."""
     run = RunDirectory(directory)
     file = run.read()
-    return verify(run, tracker, run_facts(file, run, {**file.options, **options}))
+    return verify(run, tracker, file.facts(run.path, {**file.options, **options}))
 
 
 def assert_equal(directory: Path, tracker: str, **options: object) -> Verdict:

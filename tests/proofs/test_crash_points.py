@@ -21,7 +21,6 @@ from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
 from slime_logging.record.reading import count_rows
 from slime_logging.record.run import RunDirectory
-from slime_logging.session.description import run_facts
 from tests.proofs import file_tracker
 from tests.record.test_run import run_file
 
@@ -77,7 +76,7 @@ def deliver_until(run: RunDirectory, die_at: int, label: str) -> int:
             file_tracker.DIE_AT = die_at
             file_tracker.watch(run.path)
             delivery = Delivery(
-                "file", run, run_facts(run.read(), run, {}), Writer(label=label), start=1
+                "file", run, run.read().facts(run.path, {}), Writer(label=label), start=1
             )
             delivery.stop(0, 20.0)
             delivery._run()
@@ -97,7 +96,7 @@ def test_a_delivery_may_die_between_any_two_steps(run, monkeypatch, has_queue):
     monkeypatch.setattr(delivery_module, "FIRST_PAUSE_S", 0.0)
     for name, delivers in (("a", ()), ("b", ()), ("own", ("file",))):
         write_journal(run, name, 6, delivers)
-    facts = run_facts(run.read(), run, {})
+    facts = run.read().facts(run.path, {})
     chance = random.Random(0)
     outcomes: Counter[int] = Counter()
     for die_at in range(200):

@@ -7,13 +7,20 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import orjson
 import pytest
 
 from slime_logging.record.entries import MAX_LINE_BYTES, encode
-from slime_logging.record.journal import Journal, JournalBroken, JournalReader, journal_name
+from slime_logging.record.journal import (
+    Journal,
+    JournalBroken,
+    JournalReader,
+    is_written,
+    journal_name,
+)
 
 
 def row(value: int) -> object:
@@ -205,12 +212,31 @@ def test_a_record_beyond_the_limit_is_refused_and_the_journal_goes_on(tmp_path):
     journal.close()
 
 
-def test_a_deleted_file_is_noticed(tmp_path):
+def test_a_deleted_file_is_noticed_within_a_second(tmp_path):
     journal = Journal(tmp_path, "j")
-    assert not journal.is_gone
+    journal.append(encode("row", {}))
     journal.path.unlink()
-    assert journal.is_gone
+    time.sleep(1.1)
+    with pytest.raises(JournalBroken, match="deleted"):
+        journal.append(encode("row", {}))
     journal.close()
+
+
+def test_the_writer_of_a_journal_is_known_to_live_until_it_closes_or_dies(tmp_path):
+    journal = Journal(tmp_path, "j")
+    assert is_written(journal.path)
+    journal.close()
+    assert not is_written(journal.path)
+    code = (
+        "import sys; from pathlib import Path; from slime_logging.record.journal import Journal\n"
+        "j = Journal(Path(sys.argv[1]), 'k'); print('ready', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout.readline()
+        assert is_written(tmp_path / "k.jsonl")
+        writer.kill()
+    assert not is_written(tmp_path / "k.jsonl")
 
 
 @pytest.mark.parametrize(

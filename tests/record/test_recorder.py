@@ -31,7 +31,7 @@ def recorded(tmp_path, rows):
         start=1,
         time_s=0.0,
     )
-    recorder = Recorder(directory, opening, Redactor.of(None, {}), lambda row: None)
+    recorder = Recorder(directory, opening, Redactor.of(None, {}))
     for row in rows:
         recorder.row(row, STEP)
         recorder.row(row, STEP)

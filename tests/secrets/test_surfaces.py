@@ -17,7 +17,6 @@ from slime_logging.backends import destination
 from slime_logging.cli.app import app
 from slime_logging.record.run import RunDirectory
 from slime_logging.redaction.redact import Redactor
-from slime_logging.session.description import run_facts
 from slime_logging.settings.settings import Settings
 from slime_logging.values.run import RunFacts
 from tests.secrets.hostile import EVIL, JOURNAL, row, write_run
@@ -329,7 +328,7 @@ def test_no_repr_shows_a_secret(home: Path) -> None:
     assert SECRET not in repr(shown) + str(shown)
     slime_logging.finish_tracking(args)
     run = RunDirectory(session.directory.path)
-    assert SECRET not in repr(run.read()) + repr(run_facts(run.read(), run, settings.options))
+    assert SECRET not in repr(run.read()) + repr(run.read().facts(run.path, settings.options))
 
 
 def test_a_files_name_has_no_checksum_of_a_password() -> None:

@@ -27,6 +27,7 @@ from slime_logging.backends.forms import Notices, clean_text, flatten, markdown_
 from slime_logging.backends.local_store import local_store
 from slime_logging.backends.mlflow import form as form
 from slime_logging.backends.packages import require_packages
+from slime_logging.backends.place import MLFLOW_DATABASE, run_place
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import SettingsError, WillNeverWork
 from slime_logging.values.json_value import Json
@@ -51,9 +52,6 @@ _OPEN_TIMEOUT_S = 60.0
 """The first job of a directory makes the database's tables, which takes 5 s; four that start
 together wait for each other.
 """
-
-_SQLITE_TIMEOUT_S = 30
-"""How long a write waits for a viewer's; our own wait for each other at the lock."""
 
 
 class MlflowBackend:
@@ -232,7 +230,7 @@ class MlflowBackend:
         """The client's process on this run; started anew where it died."""
         run = self._opened()
         if self._client is None or not self._client.is_alive:
-            self._client = client = _start(is_private=not _server(run))
+            self._client = client = _start(is_private=_local_store(run) is not None)
             client.call("open", _OPEN_TIMEOUT_S, **_address(run), name=run.name, tags=_tags(run))
             self._params = client.call("data", kind="params")
             self._tags = client.call("data", kind="tags")
@@ -262,26 +260,25 @@ def _check_packages(run: RunFacts) -> None:
 
 
 def _address(run: RunFacts) -> dict[str, Any]:
-    local = local_store(run, "mlflow")
-    uri = _server(run)
-    experiment = (
-        run.options.get("mlflow_experiment")
-        or os.environ.get("MLFLOW_EXPERIMENT_NAME")
-        or run.project
-    )
-    if not uri:
+    uri = run_place("mlflow", run).address
+    local = _local_store(run)
+    if local:
         local.mkdir(mode=0o700, parents=True, exist_ok=True)
+    experiment = run.options.get("mlflow_experiment") or os.environ.get("MLFLOW_EXPERIMENT_NAME")
     return {
-        "uri": uri or f"sqlite:///{local / 'mlflow.db'}?timeout={_SQLITE_TIMEOUT_S}",
-        "experiment": experiment,
-        "artifacts": None if uri else str(local / "artifacts"),
-        "lock": None if uri else str(local / "lock"),
+        "uri": uri,
+        "experiment": experiment or run.project,
+        "artifacts": str(local / "artifacts") if local else None,
+        "lock": str(local / "lock") if local else None,
         "run_id": run.run_id,
     }
 
 
-def _server(run: RunFacts) -> str | None:
-    return run.options.get("mlflow_tracking_uri") or os.environ.get("MLFLOW_TRACKING_URI") or None
+def _local_store(run: RunFacts) -> Path | None:
+    """Our own store's directory; None where the user chose another place."""
+    own = local_store(run.directory, "mlflow")
+    address = run_place("mlflow", run).address
+    return own if address == f"sqlite:///{own / MLFLOW_DATABASE}" else None
 
 
 def _start(*, is_private: bool = True) -> VendorProcess:

@@ -31,6 +31,7 @@ from slime_logging.backends.forms import (
     storable,
 )
 from slime_logging.backends.packages import require_packages
+from slime_logging.backends.place import swanlab_mode
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import WillNeverWork
 from slime_logging.values.json_value import Json
@@ -217,8 +218,7 @@ def _read_points(run: RunFacts) -> Iterator[Point]:
 
 
 def _mode(run: RunFacts) -> str:
-    mode = str(run.options.get("swanlab_mode") or os.environ.get("SWANLAB_MODE") or "offline")
-    return "online" if mode == "cloud" else mode
+    return swanlab_mode(run.options, os.environ)
 
 
 def _place(run: RunFacts) -> str:

@@ -39,6 +39,7 @@ from slime_logging.backends.forms import (
     markdown_diff,
 )
 from slime_logging.backends.packages import require_packages
+from slime_logging.backends.place import run_place
 from slime_logging.backends.tensorboard import events as events
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
@@ -277,20 +278,7 @@ class TensorboardBackend:
 
 
 def _place(run: RunFacts) -> Path:
-    """Where the run's directories are: where an earlier writer put them, else by environment,
-    flags, or ours.
-    """
-    link = run.directory / "tensorboard"
-    if link.exists():
-        return link.resolve()
-    project, experiment = run.options.get("tb_project_name"), run.options.get("tb_experiment_name")
-    if os.environ.get("TENSORBOARD_DIR"):
-        return Path(os.environ["TENSORBOARD_DIR"]).expanduser().absolute() / quote(
-            experiment or run.name, safe=_SAFE
-        )
-    if project:
-        return Path("tensorboard_log", project, experiment or run.name).absolute()
-    return link
+    return Path(run_place("tensorboard", run).address)
 
 
 def _is_inside(run: RunFacts) -> bool:

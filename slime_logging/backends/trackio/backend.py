@@ -32,8 +32,8 @@ from slime_logging.backends.forms import (
     role_diff,
     storable,
 )
-from slime_logging.backends.local_store import local_store
 from slime_logging.backends.packages import require_packages
+from slime_logging.backends.place import run_place
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import WillNeverWork
 from slime_logging.values.json_value import Json
@@ -218,8 +218,7 @@ class TrackioBackend:
 
 
 def _directory(run: RunFacts) -> Path:
-    chosen = os.environ.get("TRACKIO_DIR")
-    return Path(chosen).expanduser().absolute() if chosen else local_store(run, "trackio")
+    return Path(run_place("trackio", run).address)
 
 
 def _batch(run: RunFacts, role: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any
 from slime_logging.errors import TryAgain
 
 API_TIMEOUT_S = 20
-NEVER_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 422, 501})
 STATUS = re.compile(r"(?:error|HTTP|status|code|upload|response)\s*:?\s*([45]\d\d)\b")
 """HTTP statuses as the writing half of the client words them ("returned error 401", "HTTP 500",
 "upload: 403").
@@ -82,9 +81,9 @@ def verdict(error: Exception) -> tuple[str, str]:
     name = type(error).__name__
     text = f"{name}: {error}"
     statuses = {int(status) for status in STATUS.findall(text)} | set(_http_statuses(error))
-    if statuses & {401, 403} or "No API key configured" in text or "api_key" in text:
+    if 401 in statuses or "No API key configured" in text or "api_key" in text:
         return "never", f"{KEY_ADVICE} ({text})"
-    if statuses & NEVER_STATUSES or name in ("UsageError", "ValidationError"):
+    if name in ("UsageError", "ValidationError"):
         return "never", text
     return "again", text
 

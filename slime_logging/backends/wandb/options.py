@@ -10,19 +10,18 @@ can change the run or reach the service.
 
 from __future__ import annotations
 
-import netrc
 import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.place import WANDB_HOST, run_place, wandb_mode
 from slime_logging.values.run import RunFacts
 
-DEFAULT_HOST = "https://api.wandb.ai"
 MAX_NAME_CHARS = 128
 FLUSH_INTERVAL_S = 2.0
 TRANSMIT_INTERVAL_S = 5.0
@@ -37,29 +36,8 @@ KEPT_VARIABLES = re.compile(
 
 
 def is_online(run: RunFacts, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the run goes to a server: as `wandb_mode` or `WANDB_MODE` says, else only where a key
-    is at hand.
-    """
-    mode = run.options.get("wandb_mode") or environ.get("WANDB_MODE")
-    if mode in ("online", "shared", "run"):
-        return True
-    return mode not in ("offline", "dryrun", "disabled") and has_key(run, environ)
-
-
-def has_key(run: RunFacts, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the client will find credentials for the run's host: given, in the environment, or in
-    the netrc file.
-    """
-    if api_key(run, environ) or environ.get("WANDB_IDENTITY_TOKEN_FILE"):
-        return True
-    path = Path(environ.get("NETRC") or Path.home() / ".netrc")
-    try:
-        return (
-            netrc.netrc(str(path.expanduser())).authenticators(urlsplit(host(run, environ)).netloc)
-            is not None
-        )
-    except (OSError, netrc.NetrcParseError):
-        return False
+    """Whether the run goes to a server."""
+    return wandb_mode(run.options, environ) == "online"
 
 
 def api_key(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -69,9 +47,9 @@ def api_key(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str | Non
 
 def host(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str:
     """The server's address."""
-    return str(
-        run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") or DEFAULT_HOST
-    ).rstrip("/")
+    return str(run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") or WANDB_HOST).rstrip(
+        "/"
+    )
 
 
 def project(run: RunFacts) -> str:
@@ -85,8 +63,8 @@ def local_root(run: RunFacts) -> Path:
     """The directory that holds the client's own `wandb` directory: `wandb_dir`, else the run's
     directory.
     """
-    directory = run.options.get("wandb_dir")
-    return Path(directory).expanduser().absolute() if directory else run.directory
+    offline = replace(run, options={**run.options, "wandb_mode": "offline"})
+    return Path(run_place("wandb", offline).address)
 
 
 def connection(run: RunFacts, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slime_logging.delivery.status import journal_rows
-from slime_logging.hosts.system import STEP_KEY, GpuProbe, HostProbe, SystemSampler
+from slime_logging.delivery.system import STEP_KEY, GpuProbe, HostProbe, SystemSampler
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import Recorder
@@ -30,7 +30,7 @@ def sampler(directory: RunDirectory, host: str = "h") -> SystemSampler:
             start=1,
             time_s=0.0,
         )
-        return Recorder(directory, opening, Redactor.of(None, {}), lambda row: None)
+        return Recorder(directory, opening, Redactor.of(None, {}))
 
     return SystemSampler(directory, host, time.time() - 100, 0.05, new_recorder)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slime_logging.delivery.fold import ConfigFold
 from slime_logging.record.entries import ConfigEntry
-from slime_logging.record.fold import ConfigFold
 
 
 def entry(values, *, scope="", rank=0, start=1, time_s=1.0, journal="j") -> ConfigEntry:

@@ -17,8 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from slime_logging.record.locks import is_taken
 from slime_logging.record.recorder import Recorder
 from slime_logging.record.run import RunDirectory
 
@@ -50,8 +52,8 @@ class SystemSampler:
         interval_s: float,
         new_recorder: Callable[[], Recorder],
     ) -> None:
-        self._host = re.sub(r"[^A-Za-z0-9_.-]", "-", host)[:64] or "host"
-        self._lock_path = directory.path / f"system-{self._host}.lock"
+        self._host = _as_name(host)
+        self._lock_path = _lock_path(directory, host)
         self._created_s = created_s
         self._interval_s = interval_s
         self._new_recorder = new_recorder
@@ -111,6 +113,19 @@ class SystemSampler:
             }
             recorder.row({**sample, STEP_KEY: int(time.time() - self._created_s)}, STEP_KEY)
         recorder.finish(0)
+
+
+def is_sampled(directory: RunDirectory, host: str) -> bool:
+    """Whether a process samples this host for the run now."""
+    return is_taken(_lock_path(directory, host)) is True
+
+
+def _as_name(host: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", host)[:64] or "host"
+
+
+def _lock_path(directory: RunDirectory, host: str) -> Path:
+    return directory.path / f"system-{_as_name(host)}.lock"
 
 
 class HostProbe:

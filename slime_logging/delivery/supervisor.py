@@ -1,0 +1,192 @@
+"""The process that sees to it that a run is delivered: one child a tracker, until nobody writes.
+
+Policy: crash-only. A child that dies or hangs is started again and goes on from its cursor. The
+supervisor outlives the job's primary: it finds out how that ended, has the children deliver and
+close within the finish timeout, goes on while other processes of the run still write, and then
+ends. SIGTERM (a scheduler that ends the job) leaves it `TERM_GRACE_S`. A new start of the run makes
+it leave at once. It also samples its host and brings its journals to the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from slime_logging.delivery.crew import Crew
+from slime_logging.delivery.ending import Ending, Process, find_ending, record_ending
+from slime_logging.delivery.host import Host
+from slime_logging.delivery.notices import NoticeHandler
+from slime_logging.delivery.spec import DeliverySpec
+from slime_logging.delivery.writers import Writers
+from slime_logging.errors import RunNotFoundError
+from slime_logging.record.run import RunDirectory
+
+TICK_S = 0.1
+TERM_GRACE_S = 16.0
+TERM_PATIENCE_S = 8.0
+"""How long after SIGTERM the primary may go on before the trackers are left as they are."""
+
+QUIET_S = 20.0
+"""After the primary ended, trackers are closed when nobody wrote for so long; a later row opens
+them again.
+"""
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def main(starter: int = -1) -> None:
+    """Deliver the run of the spec on standard input; `starter` is a descriptor of who asked."""
+    spec = msgspec.json.decode(sys.stdin.buffer.read(), type=DeliverySpec)
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(devnull, 0)
+    os.close(devnull)
+    _adopt_orphans()
+    supervisor = Supervisor(spec, Process(spec.pid, starter))
+    signal.signal(signal.SIGTERM, supervisor.on_sigterm)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    supervisor.run()
+    os._exit(0)
+
+
+class Supervisor:
+    """One run's delivery, from its start to its end."""
+
+    def __init__(self, spec: DeliverySpec, process: Process) -> None:
+        self._spec = spec
+        self._process = process
+        self._directory = RunDirectory(Path(spec.directory))
+        logger = logging.getLogger("slime_logging")
+        logger.addHandler(NoticeHandler(self._directory, spec.pid))
+        self._writers = Writers(self._directory, spec)
+        self._crew = Crew(self._directory, spec)
+        self._host = Host(self._directory, spec)
+        self._term_at_s: float | None = None
+
+    def on_sigterm(self, *_: Any) -> None:
+        """The job's scheduler ends everything: deliver what can be delivered soon."""
+        if self._term_at_s is None:
+            self._term_at_s = time.monotonic()
+
+    def run(self) -> None:
+        """Deliver until nobody writes any more and everything is confirmed, or time is up."""
+        if not self._is_the_one():
+            return
+        self._host.begin()
+        try:
+            self._follow_primary()
+            ending = self._ending()
+            self._end(ending)
+            while self._wait_for_further_rows():
+                self._follow_writers()
+                self._end(ending)
+        finally:
+            self._host.end()
+            self._crew.kill()
+
+    def _is_the_one(self) -> bool:
+        """Be the run's only supervisor; wait for one of an earlier start to leave."""
+        locks = self._directory.locks
+        if not self._spec.is_primary and self._spec.only is None:
+            return self._host.is_wanted()
+        is_mine = locks.supervise if self._spec.is_primary else lambda: True
+        while not (is_mine() and locks.share_delivery()):
+            if self._is_superseded() or self._is_out_of_grace(0.0):
+                return False
+            time.sleep(TICK_S)
+        return True
+
+    def _follow_primary(self) -> None:
+        self._crew.begin()
+        while self._writers.is_owner_alive():
+            if self._is_superseded() or self._is_out_of_grace(TERM_PATIENCE_S):
+                return
+            self._tick()
+
+    def _follow_writers(self) -> None:
+        self._crew.begin()
+        while self._writers.are_others_alive() and not self._writers.are_quiet(QUIET_S):
+            if self._is_superseded() or self._is_out_of_grace(TERM_PATIENCE_S):
+                return
+            self._tick()
+
+    def _wait_for_further_rows(self) -> bool:
+        """Whether a process that outlives the primary wrote again; False when there is none."""
+        if not self._spec.trackers:
+            return False
+        while True:
+            is_alive = self._writers.are_others_alive()
+            if self._is_superseded() or self._term_at_s is not None:
+                return False
+            if self._writers.have_grown():
+                return True
+            if not is_alive:
+                return False
+            self._tick()
+
+    def _ending(self) -> Ending | None:
+        """How the job ended; None where it goes on, or this delivery is not the run's."""
+        if not self._spec.is_primary or self._writers.is_owner_alive():
+            return None
+        ending = find_ending(
+            self._directory,
+            self._spec.start,
+            self._process,
+            is_terminated=self._term_at_s is not None,
+        )
+        if self._is_superseded():
+            return None
+        try:
+            record_ending(self._directory, ending)
+        except OSError:
+            return ending
+        return ending
+
+    def _end(self, ending: Ending | None) -> None:
+        """Have the trackers deliver and close, in bounded time."""
+        if self._is_superseded():
+            self._crew.kill()
+            return
+        self._host.end()
+        self._writers.note_end()
+        deadline_s = time.monotonic() + self._spec.finish_timeout_s
+        if self._term_at_s is not None:
+            deadline_s = min(deadline_s, self._term_at_s + TERM_GRACE_S)
+        self._crew.end(None if ending is None else ending.exit_code, deadline_s)
+        while self._crew.is_working() and time.monotonic() < deadline_s + 1.0:
+            if self._term_at_s is not None:
+                deadline_s = min(deadline_s, self._term_at_s + TERM_GRACE_S)
+            self._tick()
+        self._crew.kill()
+
+    def _tick(self) -> None:
+        self._crew.look_after(time.monotonic())
+        self._host.sync_journals(time.monotonic())
+        time.sleep(TICK_S)
+
+    def _is_superseded(self) -> bool:
+        """Whether the run was started anew, or its directory is gone."""
+        try:
+            return self._directory.read().num_starts > self._spec.start
+        except RunNotFoundError:
+            return not self._directory.path.exists()
+
+    def _is_out_of_grace(self, grace_s: float) -> bool:
+        return self._term_at_s is not None and time.monotonic() >= self._term_at_s + grace_s
+
+
+def _adopt_orphans() -> None:
+    """Processes that a dead child leaves behind become ours, to be ended (Linux)."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    except (AttributeError, OSError):
+        return
