@@ -24,7 +24,7 @@ def workers_of(pid: int) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.Error):  # one that has ended, and that nobody waited for
-            if any("wandb_worker" in part for part in child.cmdline()):
+            if any("backends.wandb.worker" in part for part in child.cmdline()):
                 found.append(child)
     return found
 

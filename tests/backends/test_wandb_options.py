@@ -31,28 +31,18 @@ def facts(directory: Path = Path("/nowhere"), **options: Any) -> RunFacts:
     ("options", "environ", "expected"),
     [
         ({}, {}, False),
-        ({"wandb_key": KEY}, {}, True),
-        ({}, {"WANDB_API_KEY": KEY}, True),
+        ({"wandb_key": KEY}, {}, False),
+        ({}, {"WANDB_API_KEY": KEY}, False),
         ({}, {"WANDB_API_KEY": KEY, "WANDB_MODE": "offline"}, False),
         ({"wandb_mode": "online"}, {"WANDB_MODE": "offline"}, True),
         ({"wandb_mode": "offline", "wandb_key": KEY}, {}, False),
     ],
 )
-def test_online_where_told_or_where_a_key_is_at_hand(
+def test_online_where_told(
     options: dict[str, Any], environ: dict[str, str], expected: bool, tmp_path: Path
 ) -> None:
-    """The flag comes first, then WANDB_MODE, then whether there is a key."""
+    """The flag comes first, then WANDB_MODE; a key alone sends nobody's data anywhere."""
     assert is_online(facts(**options), {"NETRC": str(tmp_path / "none"), **environ}) is expected
-
-
-def test_a_netrc_entry_for_the_host_is_a_key(tmp_path: Path) -> None:
-    """`wandb login` leaves its key there."""
-    path = tmp_path / "netrc"
-    path.write_text(f"machine wandb.example.com login user password {KEY}\n")
-    path.chmod(0o600)
-    environ = {"NETRC": str(path)}
-    assert is_online(facts(wandb_host="https://wandb.example.com"), environ)
-    assert not is_online(facts(wandb_host="https://other.example.com"), environ)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +67,17 @@ def test_the_client_samples_the_primary_s_host_alone(
 
 def test_a_client_of_its_own_is_plain_and_several_are_shared() -> None:
     """Only a shared writer that is not the primary leaves the run's state and files alone."""
-    plain = client_settings(facts(wandb_key=KEY), Writer(label="a"), init_timeout_s=20, environ={})
+    plain = client_settings(
+        facts(wandb_key=KEY, wandb_mode="online"), Writer(label="a"), init_timeout_s=20, environ={}
+    )
     primary = client_settings(
-        facts(wandb_key=KEY), Writer(label="a", is_shared=True), init_timeout_s=20, environ={}
+        facts(wandb_key=KEY, wandb_mode="online"),
+        Writer(label="a", is_shared=True),
+        init_timeout_s=20,
+        environ={},
     )
     secondary = client_settings(
-        facts(wandb_key=KEY),
+        facts(wandb_key=KEY, wandb_mode="online"),
         Writer(label="b", is_primary=False, is_shared=True),
         init_timeout_s=20,
         environ={},

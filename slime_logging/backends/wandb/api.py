@@ -88,6 +88,13 @@ def verdict(error: Exception) -> tuple[str, str]:
     return "again", text
 
 
+def is_forbidden(error: Exception) -> bool:
+    """Whether the server lets this key read nothing, or has no such page."""
+    return bool(set(_http_statuses(error)) & {400, 401, 403, 404, 405, 501}) or (
+        verdict(error)[0] == "never"
+    )
+
+
 def _http_statuses(error: BaseException | None) -> Iterator[int]:
     """The statuses that the reading half of the client puts into the errors behind the one that it
     raises.
