@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from slime_logging import __version__
 from slime_logging.cli import demo
 from slime_logging.cli.check import check
 from slime_logging.cli.diff import diff
+from slime_logging.cli.list import list_runs
 from slime_logging.cli.report import report
 from slime_logging.cli.show import show
 from slime_logging.cli.sync import sync
 from slime_logging.cli.verify import verify
+from slime_logging.cli.watch import watch
 
 app = typer.Typer(
     name="slime-logging",
     help=(
-        "One tracked run for a whole RL job: check its role file, show, sync and verify its run, or"
-        " run a demo job."
+        "One tracked run for a whole RL job: check its role file; list, watch, show and compare"
+        " runs; sync and verify them; or run a demo job."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -27,7 +32,27 @@ app = typer.Typer(
 app.add_typer(demo.app)
 app.command("check")(check)
 app.command("diff")(diff)
+app.command("list")(list_runs)
 app.command("report")(report)
 app.command("show")(show)
 app.command("sync")(sync)
 app.command("verify")(verify)
+app.command("watch")(watch)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"slime-logging {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    del version

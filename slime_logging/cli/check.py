@@ -7,6 +7,7 @@ wrong.
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,6 +54,8 @@ def check(
     roles = tuple(dict.fromkeys((*ROLES, *(role or ()))))
     found, problems = check_role_file(base, path, _parser(parser), roles)
     problems = _without_secrets(problems, base)
+    if parser is None:
+        problems = tuple(map(_with_parser_hint, problems))
     if as_json:
         _print_json(path, base, found, problems, unknown)
     else:
@@ -63,7 +66,6 @@ def check(
 def _without_secrets(problems: tuple[Problem, ...], base: Namespace) -> tuple[Problem, ...]:
     """The mistakes without the secrets that this process knows by value."""
     import os
-    import sys
     from dataclasses import replace
 
     from slime_logging.redaction.redact import Redactor
@@ -75,6 +77,16 @@ def _without_secrets(problems: tuple[Problem, ...], base: Namespace) -> tuple[Pr
         replace(one, text=safe(one.text), reason=safe(one.reason), fix=safe(one.fix))
         for one in problems
     )
+
+
+def _with_parser_hint(problem: Problem) -> Problem:
+    """An unknown argument can be one of the job's own, which only its parser knows."""
+    from dataclasses import replace
+
+    if not problem.reason.startswith("there is no argument"):
+        return problem
+    hint = "if it is an argument of your own job, check with --parser MODULE:NAME"
+    return replace(problem, fix=f"{problem.fix.rstrip('.')}; {hint}")
 
 
 def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespace, list[str]]:
@@ -106,6 +118,9 @@ def _parser(source: str | None) -> ArgumentParser | None:
 
     if source is None:
         return None
+    here = str(Path.cwd())
+    if here not in sys.path:  # as `python -m` and the job's own script find it
+        sys.path.insert(0, here)
     try:
         return parser_from(source)
     except (ImportError, AttributeError, ValueError) as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,14 +22,18 @@ from slime_logging.backends import BACKENDS
 from slime_logging.backends.packages import require_packages
 from slime_logging.cli.trust import check_links, check_tensorboard, trusted_options
 from slime_logging.errors import BackendError, SettingsError, TrackingError
-from slime_logging.record.run import RunDirectory, RunFile, find_run
+from slime_logging.record.finding import find_run
+from slime_logging.record.run import RunDirectory, RunFile
 from slime_logging.redaction.redact import Redactor, escape_terminal
 from slime_logging.settings.options import TRACKER_OPTIONS
 from slime_logging.settings.settings import Settings
 from slime_logging.values.run import RunFacts
 
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run's directory, or its id below --tracking-dir.")
+    str,
+    typer.Argument(
+        metavar="RUN", help="The run's directory, its id or the beginning of it, or @newest."
+    ),
 ]
 DirectoryOption = Annotated[
     Path | None,
@@ -36,6 +41,9 @@ DirectoryOption = Annotated[
         "--tracking-dir", help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."
     ),
 ]
+
+PIPED_COLUMNS = 1_000
+"""A line stays a line; tables are as wide as what is in them."""
 
 OptionOption = Annotated[
     list[str] | None,
@@ -50,13 +58,26 @@ OptionOption = Annotated[
 _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
+def runs_directory(tracking_dir: Path | None) -> Path:
+    """Where runs are kept, as said on the command line or by the environment."""
+    return Settings.of(Namespace(tracking_dir=tracking_dir)).directory
+
+
+def console(*, is_error: bool = False) -> Console:
+    """A console for a run's texts; what is piped is not folded, whatever the terminal's width."""
+    made = Console(stderr=is_error, highlight=False)
+    if not made.is_terminal and not os.environ.get("COLUMNS"):
+        made.width = PIPED_COLUMNS
+    return made
+
+
 def open_run(where: str, tracking_dir: Path | None) -> RunDirectory:
     """The run that a person names.
 
     Raises:
         RunNotFoundError: there is none, or there are links in it.
     """
-    directory = find_run(where, Settings.of(Namespace(tracking_dir=tracking_dir)).directory)
+    directory = find_run(where, runs_directory(tracking_dir))
     check_links(directory)
     return directory
 
@@ -129,6 +150,17 @@ def plain(text: object) -> Text:
 def one_line(text: str) -> str:
     """A text on one line, without control characters."""
     return escape_terminal(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def age(time_s: float) -> str:
+    """How long ago it was, for people; empty where there is no time."""
+    seconds = time.time() - time_s
+    if time_s <= 0:
+        return ""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{max(0.0, seconds):.0f} s ago"
 
 
 def print_json(value: object) -> None:

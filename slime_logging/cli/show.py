@@ -1,16 +1,22 @@
-"""`slime-logging show RUN`: the processes of a run, their rows, and how far each tracker is."""
+"""`slime-logging show RUN`: the processes of a run, their rows, how far each tracker is, and its
+samples.
+"""
 
 from __future__ import annotations
 
-import time
+import shlex
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slime_logging.cli.list import state_of
 from slime_logging.cli.runs import (
     DirectoryOption,
     RunArgument,
+    age,
+    console,
+    one_line,
     open_run,
     plain,
     print_json,
@@ -18,150 +24,190 @@ from slime_logging.cli.runs import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
-    from slime_logging.delivery.status import RunStatus
+    from slime_logging.delivery.status import DeliveryStatus, JournalStatus, RunStatus
 
 MAX_REASONS = 20
+NUM_SAMPLES = 8
 
 
 def show(
     run: RunArgument,
+    samples: Annotated[
+        bool, typer.Option("--samples", help="Its samples: prompts, completions, rewards.")
+    ] = False,
+    step: Annotated[
+        float | None, typer.Option(help="Of this step. Default: the last that has samples.")
+    ] = None,
+    num: Annotated[int, typer.Option(min=1, help="How many samples at most.")] = NUM_SAMPLES,
     tracking_dir: DirectoryOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
 ) -> None:
     """Show a run: its processes, roles and rows, and what each tracker has confirmed.
 
     Works while the job runs and after it ended, however it ended; nothing is changed.
+
+    Examples:
+
+        slime-logging show @newest
+
+        slime-logging show abc12345 --samples --step 20
     """
     from slime_logging.delivery.status import run_status
 
     with told_plainly():
-        status = run_status(open_run(run, tracking_dir))
+        directory = open_run(run, tracking_dir)
+        if samples:
+            from slime_logging.cli.samples import show_samples
+
+            show_samples(directory, step, num, as_json=as_json)
+            return
+        status = run_status(directory)
+        state = state_of(directory, status.run)
     if as_json:
-        print_json(asdict(status))
+        print_json({**asdict(status), "state": state, "addresses": _addresses(status)})
         return
-    _print(status)
+    _print(status, state)
 
 
-def _print(status: RunStatus) -> None:
-    from rich.console import Console
-
-    console = Console()
+def _print(status: RunStatus, state: str) -> None:
+    out = console()
     run = status.run
-    state = "running" if status.is_running else "not running"
-    console.print(
+    state = state if status.is_running else f"not running: {state}"
+    out.print(
         plain(
             f"Run {run.run_id} ({run.name}), project {run.project}, {state}, start {run.num_starts}"
         )
     )
-    console.print(
-        plain(f"{status.path}: {status.num_rows:,} rows of {len(status.journals)} processes")
-    )
-    console.print(_processes(status))
-    console.print(_deliveries(status))
+    for name in ("tags", "notes", "job_type"):
+        if text := run.options.get(f"tracking_{name}"):
+            out.print(plain(f"{name.replace('_', ' ')}: {text}"))
+    number = len(status.journals)
+    num_processes = f"{number} process{'es' if number != 1 else ''}"
+    out.print(plain(f"{status.path}: {status.num_rows:,} rows of {num_processes}"))
+    out.print()
+    out.print(_processes(status))
+    if status.deliveries:
+        out.print()
+        out.print(_deliveries(status))
     if status.set_aside:
-        console.print(_set_aside(status))
+        out.print()
+        out.print(_set_aside(status))
+    addresses = _addresses(status)
+    if addresses:
+        out.print()
+    for tracker, address in addresses.items():
+        out.print(plain(f"{tracker}: {address}"), soft_wrap=True)
     for line in _advice(status):
-        console.print(plain(line))
+        out.print(plain(line), soft_wrap=True)
 
 
-def _processes(status: RunStatus) -> Table:
-    from rich.table import Table
+def _processes(status: RunStatus) -> RenderableType:
+    from slime_logging.cli.tables import Listing
 
-    table = Table(title="Processes", title_justify="left")
-    for name in ("process", "role", "start", "host", "pid", "rows", "last row", "ended", "damage"):
-        table.add_column(name, justify="right" if name in ("start", "pid", "rows") else "left")
+    table = Listing(
+        title="Processes",
+        columns=("process", "role", "start", "host", "pid", "rows", "last row", "ended", "damage"),
+        numbers=frozenset({"start", "pid", "rows"}),
+    )
     for journal in status.journals:
         opening = journal.opening
-        damage = [f"{journal.num_torn_bytes} torn bytes"] if journal.num_torn_bytes else []
-        damage += [f"{journal.num_damaged} damaged lines"] if journal.num_damaged else []
-        damage += [f"{journal.num_missing} missing"] if journal.num_missing else []
-        table.add_row(
-            plain("primary" if opening.is_primary else "secondary"),
-            plain(opening.role or "-"),
+        cells = (
+            "primary" if opening.is_primary else "secondary",
+            opening.role or "",
             str(opening.start),
-            plain(opening.host),
+            opening.host,
             str(opening.pid),
             f"{journal.num_rows:,}",
-            _age(journal.last_s),
-            "-" if journal.exit_code is None else f"exit {journal.exit_code}",
-            plain(", ".join(damage) or "-"),
+            age(journal.last_s),
+            "" if journal.exit_code is None else f"exit {journal.exit_code}",
+            _damage(journal),
         )
+        table.rows.append([one_line(cell) for cell in cells])
     return table
 
 
-def _deliveries(status: RunStatus) -> Table:
-    from rich.table import Table
-
-    table = Table(title="Trackers", title_justify="left")
-    for name in (
-        "tracker",
-        "state",
-        "confirmed",
-        "handed over",
-        "left",
-        "set aside",
-        "updated",
-        "reason",
-    ):
-        table.add_column(
-            name,
-            justify=(
-                "right" if name in ("confirmed", "handed over", "left", "set aside") else "left"
-            ),
-        )
-    for delivery in status.deliveries:
-        table.add_row(
-            plain(delivery.destination),
-            plain(delivery.state),
-            f"{delivery.num_confirmed:,}",
-            f"{delivery.num_handed:,}",
-            f"{delivery.num_left:,}",
-            f"{delivery.num_set_aside:,}",
-            _age(delivery.updated_s),
-            plain(delivery.reason or "-"),
-        )
-    return table
+def _damage(journal: JournalStatus) -> str:
+    damage = [f"{journal.num_torn_bytes} torn bytes"] if journal.num_torn_bytes else []
+    damage += [f"{journal.num_damaged} damaged lines"] if journal.num_damaged else []
+    damage += [f"{journal.num_missing} missing"] if journal.num_missing else []
+    return ", ".join(damage)
 
 
-def _set_aside(status: RunStatus) -> Table:
-    from rich.table import Table
+def _deliveries(status: RunStatus) -> RenderableType:
+    from slime_logging.cli.tables import Listing
 
-    table = Table(
-        title="Set aside: refused for good, and still in the journals", title_justify="left"
+    counts = ("confirmed", "handed over", "left", "set aside")
+    table = Listing(
+        title="Trackers",
+        columns=("tracker", "state", *counts, "updated"),
+        numbers=frozenset(counts),
     )
-    for name in ("tracker", "rows", "why", "first row"):
-        table.add_column(name, justify="right" if name == "rows" else "left", overflow="fold")
-    for item in status.set_aside[:MAX_REASONS]:
-        table.add_row(
-            plain(item.destination),
-            f"{item.num_rows:,}",
-            plain(item.reason),
-            plain(item.first_row_id),
+    for delivery in status.deliveries:
+        numbers = (
+            delivery.num_confirmed,
+            delivery.num_handed,
+            delivery.num_left,
+            delivery.num_set_aside,
         )
-    if len(status.set_aside) > MAX_REASONS:
-        table.caption = (
-            f"and {len(status.set_aside) - MAX_REASONS:,} further reasons: --json shows them all"
-        )
+        texts = [delivery.destination, delivery.state, *(f"{n:,}" for n in numbers)]
+        table.rows.append([one_line(text) for text in (*texts, age(delivery.updated_s))])
+        if delivery.reason:
+            table.notes.append(one_line(f"{delivery.destination}: {delivery.reason}"))
     return table
+
+
+def _set_aside(status: RunStatus) -> RenderableType:
+    from slime_logging.cli.tables import Listing
+
+    table = Listing(
+        title="Set aside: refused for good, and still in the journals",
+        columns=("tracker", "rows", "why", "first row"),
+        numbers=frozenset({"rows"}),
+    )
+    for item in status.set_aside[:MAX_REASONS]:
+        cells = (item.destination, f"{item.num_rows:,}", item.reason, item.first_row_id)
+        table.rows.append([one_line(cell) for cell in cells])
+    if len(status.set_aside) > MAX_REASONS:
+        num_more = len(status.set_aside) - MAX_REASONS
+        table.notes.append(f"and {num_more:,} further reasons: --json shows them all")
+    return table
+
+
+def _addresses(status: RunStatus) -> dict[str, str]:
+    """Where to look at the run, by tracker: a page's address, or the command that shows it."""
+    from slime_logging.backends.address import address_of
+    from slime_logging.record.run import RunDirectory
+    from slime_logging.session.description import run_facts
+
+    facts = run_facts(status.run, RunDirectory(status.path), status.run.options)
+    found = {name: address_of(name, facts) for name in status.run.trackers}
+    return {name: a.command or a.place for name, a in found.items() if a is not None}
 
 
 def _advice(status: RunStatus) -> list[str]:
-    left = [d.destination for d in status.deliveries if d.num_left or d.state != "closed"]
-    if not left or status.is_running:
+    """The command that delivers what is left, where one can."""
+    left = [d for d in status.deliveries if d.num_left or d.state != "closed"]
+    if status.is_running or not left:
         return []
-    return [
-        f"Not everything is confirmed by {', '.join(left)}. Deliver it with: slime-logging sync"
-        f" {status.path}"
-    ]
+    commands = dict.fromkeys(_sync(status, delivery) for delivery in left)
+    names = ", ".join(delivery.destination for delivery in left)
+    return [f"Not everything is confirmed by {names}. Deliver it with:", *commands]
 
 
-def _age(time_s: float) -> str:
-    seconds = time.time() - time_s
-    if time_s <= 0:
-        return "-"
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit} ago"
-    return f"{max(0.0, seconds):.0f} s ago"
+def _sync(status: RunStatus, delivery: DeliveryStatus) -> str:
+    """`sync` to this destination: with the options that lead there, where the job itself went
+    elsewhere.
+    """
+    tracker, _, place = delivery.destination.partition("-")
+    words: list[Any] = ["slime-logging", "sync", str(status.path)]
+    own_mode = status.run.options.get(f"{tracker}_mode")
+    is_elsewhere = place in ("online", "cloud") and own_mode not in (place, "cloud")
+    if tracker not in status.run.trackers or is_elsewhere:
+        words += ["--to", tracker]
+    if is_elsewhere:
+        words += ["--online"] if tracker == "wandb" else ["-o", f"{tracker}_mode=cloud"]
+    command = shlex.join(words)
+    is_unknown = tracker == "mlflow" and place and not status.run.options.get("mlflow_tracking_uri")
+    return f"{command} -o mlflow_tracking_uri=THE-SERVER" if is_unknown else command

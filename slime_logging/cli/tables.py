@@ -7,6 +7,7 @@ characters; nothing is cut off without a mark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from slime_logging.layout.diff import MISSING, Difference
@@ -14,7 +15,8 @@ from slime_logging.roles.problems import Problem, looks_secret, shown, shown_val
 from slime_logging.roles.targets import as_yaml
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.text import Text
 
 COLOURS: Mapping[str, str] = {
     "file": "green",
@@ -26,6 +28,105 @@ COLOURS: Mapping[str, str] = {
 """Why a role has a value -> its colour."""
 
 
+@dataclass(kw_only=True)
+class Listing:
+    """Rows of named cells: a table where the width is enough. Rows that are too wide for it stand
+    below it, each with its cells below each other, so that no word is broken and nothing is cut.
+
+    A column without anything in it is left out; where the width is not enough, so are those of
+    `less_wanted`, the first one first, which is told. `notes` stand under it, a line each.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[Text | str]] = field(default_factory=list)
+    numbers: frozenset[str] = frozenset()
+    notes: list[str] = field(default_factory=list)
+    less_wanted: Sequence[str] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table, and the rows that do not fit into it."""
+        from rich.text import Text
+
+        rows = [[c if isinstance(c, Text) else Text(c) for c in row] for row in self.rows]
+        used = [i for i in range(len(self.columns)) if not i or any(str(row[i]) for row in rows)]
+        left_out: list[str] = []
+        for name in (None, *self.less_wanted):
+            if name is not None and self.columns.index(name) in used:
+                used.remove(self.columns.index(name))
+                left_out.append(name)
+            names = [self.columns[i] for i in used]
+            cells = [[row[i] for i in used] for row in rows]
+            fitting, wide = _split(cells, names, options.max_width)
+            if not wide:
+                break
+        if self.title:
+            yield Text(self.title, style="bold")
+        if fitting:
+            yield self._table(fitting, names)
+        for row in wide:
+            yield from _below_each_other(row, names)
+        notes = [f"left out for the width: {', '.join(left_out)}"] if left_out else []
+        for note in (*self.notes, *notes):
+            yield Text(note, overflow="fold")
+
+    def _table(self, rows: list[list[Text]], names: list[str]) -> RenderableType:
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        filled = [i for i in range(len(names)) if not i or any(str(row[i]) for row in rows)]
+        for i in filled:
+            justify: Any = "right" if names[i] in self.numbers else "left"
+            table.add_column(Text(names[i]), justify=justify, no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[i] for i in filled))
+        return table
+
+
+_BETWEEN_COLUMNS = 3
+
+
+def _split(
+    rows: list[list[Text]], names: list[str], width: int
+) -> tuple[list[list[Text]], list[list[Text]]]:
+    """The rows that make a table of this width, and the others, both in their order: those with
+    the widest cells are left out, and all of them where less than half would stay.
+    """
+    from rich.cells import cell_len
+
+    sizes = [[max(map(cell_len, str(c).split("\n"))) for c in row] for row in rows]
+    kept = list(range(len(rows)))
+    while kept:
+        columns = [
+            max(cell_len(name), *(sizes[n][i] for n in kept)) for i, name in enumerate(names)
+        ]
+        if sum(columns) + _BETWEEN_COLUMNS * (len(names) - 1) <= width:
+            break
+        widest = max(range(len(names)), key=lambda i: columns[i] - cell_len(names[i]))
+        longest = max(sizes[n][widest] for n in kept)
+        kept = [n for n in kept if sizes[n][widest] < longest]
+        if 2 * len(kept) < len(rows):
+            kept = []
+    return [rows[n] for n in kept], [row for n, row in enumerate(rows) if n not in set(kept)]
+
+
+def _below_each_other(row: list[Text], names: list[str]) -> RenderResult:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    margin = max(map(len, names[1:]), default=0)
+    head = row[0].copy()
+    head.stylize("bold")
+    head.overflow = "fold"
+    yield head
+    for name, cell_text in zip(names[1:], row[1:], strict=True):
+        if str(cell_text):
+            line = Text(f"{name:<{margin}}  ", style="dim", overflow="fold")
+            yield Padding(line.append_text(cell_text), (0, 0, 0, 2), expand=False)
+
+
 def differences_table(
     differences: Sequence[Difference], roles: Sequence[str], title: str
 ) -> RenderableType:
@@ -35,14 +136,11 @@ def differences_table(
     Args:
         differences: What differs; roles: The columns, in order; title: Stands above the table.
     """
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(shown(title)), title_justify="left")
     has_base = any(difference.base is not MISSING for difference in differences)
-    table.add_column("argument", no_wrap=True)
-    for name in (*(("base",) if has_base else ()), *roles, "why"):
-        table.add_column(Text(shown(name)), overflow="fold")
+    names = ("argument", *(("base",) if has_base else ()), *map(shown, roles), "why")
+    table = Listing(title=shown(title), columns=names)
     for item in differences:
         cells = [Text(shown(item.key), style="bold")]
         if has_base:
@@ -55,7 +153,7 @@ def differences_table(
             for role in roles
         ]
         cells.append(Text(shown(_why(item.sources))))
-        table.add_row(*cells)
+        table.rows.append(cells)
     return table
 
 

@@ -57,6 +57,8 @@ def trusted_options(
         for name, value in run.options.items()
         if name in known and isinstance(value, str)
     }
+    if said.get("wandb_mode", stored.get("wandb_mode")) == "online":
+        stored.pop("wandb_dir", None)  # only the server matters: local files go to the run
     options: dict[str, object] = {**stored, **said}
     for option in TRACKER_OPTIONS:
         place = stored.get(option.name) if option.is_place else None

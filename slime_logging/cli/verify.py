@@ -11,6 +11,7 @@ from slime_logging.cli.runs import (
     OptionOption,
     RunArgument,
     check_trackers,
+    console,
     facts_of,
     open_run,
     parse_options,
@@ -52,20 +53,23 @@ def verify(
         check_trackers(trackers)
         said = {"wandb_mode": "online" if online else None, **parse_options(option or [])}
         facts = facts_of(directory, description, said, trackers, is_writing=False)
+        if is_running := directory.locks.has_living_primary:
+            text = "The run is still running: what is on its way to a tracker is told as missing."
+            console().print(plain(text))
         for name in trackers:
             verdicts.append(compare(directory, name, facts))
-            _print(verdicts[-1])
+            _print(verdicts[-1], is_running=is_running)
     if not all(verdict.is_equal for verdict in verdicts):
         raise typer.Exit(1)
 
 
-def _print(verdict: Verdict) -> None:
-    from rich.console import Console
-
-    console = Console()
+def _print(verdict: Verdict, *, is_running: bool) -> None:
+    out = console()
     rows = f"{verdict.num_rows:,} rows ({verdict.num_points:,} points)"
     head = f"{verdict.backend}: {rows}, {verdict.num_keys:,} config keys"
-    console.print(plain(f"{head}: {'equal' if verdict.is_equal else 'NOT EQUAL'}"))
+    is_on_its_way = is_running and not (verdict.doubled or verdict.unknown)
+    word = "not all there yet" if is_on_its_way else "NOT EQUAL"
+    out.print(plain(f"{head}: {'equal' if verdict.is_equal else word}"))
     lists = {
         "missing": [f"row {r.row_id} ({r.step_key} = {r.step})" for r in verdict.missing],
         "doubled": [str(point)[:200] for point in verdict.doubled],
@@ -78,6 +82,6 @@ def _print(verdict: Verdict) -> None:
     }
     for title, lines in lists.items():
         for line in lines[:NUM_SHOWN]:
-            console.print(plain(f"  {title}: {line}"))
+            out.print(plain(f"  {title}: {line}"))
         if len(lines) > NUM_SHOWN:
-            console.print(plain(f"  {title}: and {len(lines) - NUM_SHOWN:,} more"))
+            out.print(plain(f"  {title}: and {len(lines) - NUM_SHOWN:,} more"))

@@ -65,10 +65,11 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
     if not hasattr(tracker, "read_points"):
         raise TrackingError(f"{backend} cannot be read back; only its own page can tell.")
     readable = cast(Readable, tracker)
+    # The tracker first: of a running job, what it holds is then in the journals too.
+    held = Counter(readable.read_points(facts))
     rows = list(journal_rows(directory))
     points = [readable.points(row) for row in rows]
     expected = Counter(point for of_row in points for point in of_row)
-    held = Counter(readable.read_points(facts))
     lacking = expected - held
     extra = held - expected
     config = journal_config(directory, facts.roles)

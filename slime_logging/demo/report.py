@@ -21,8 +21,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from slime_logging.backends.address import address_of
 from slime_logging.cli.tables import differences_table
 from slime_logging.demo.job import JobResult
+from slime_logging.settings.options import TRACKERS
+from slime_logging.values.run import RunFacts
 
 CHART_HEIGHT = 8
 CHART_WIDTH = 60
@@ -95,31 +98,21 @@ def where_to_look(args: Namespace) -> list[tuple[str, str, str]]:
             f"{_bin()}slime-logging report {_quoted(run_dir)}",
         ),
     ]
-    for tracker, (folder, command) in SHOW.items():
-        if getattr(args, f"use_{tracker}", False):
-            place = _wandb_run(run_dir) if tracker == "wandb" else run_dir / folder
-            if tracker in ("trackio", "mlflow") and not place.exists():
-                place = run_dir.parent / folder  # one store for all runs
-            filled = command.format(
-                place=_quoted(place), project=shlex.quote(args.wandb_project), bin=_bin()
-            )
-            places.append((tracker, str(place), filled))
+    facts = RunFacts(
+        run_id=run_dir.name,
+        project=args.wandb_project,
+        name=run_dir.name,
+        group=None,
+        directory=run_dir,
+        created_s=0.0,
+        axes={},
+        options={"wandb_mode": args.wandb_mode},
+    )
+    for tracker in TRACKERS:
+        address = address_of(tracker, facts, tools=_bin())
+        if address is not None and getattr(args, f"use_{tracker}", False):
+            places.append((tracker, address.place, address.command))
     return places
-
-
-SHOW: dict[str, tuple[str, str]] = {
-    "wandb": ("wandb", "{bin}wandb leet run {place}"),
-    "trackio": ("trackio", "TRACKIO_DIR={place} {bin}trackio show --project {project}"),
-    "tensorboard": ("tensorboard", "{bin}tensorboard --load_fast=false --logdir {place}"),
-    "mlflow": (
-        "mlflow",
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {bin}mlflow ui --backend-store-uri sqlite:///{place}/mlflow.db",
-    ),
-    "swanlab": ("swanlab", "{bin}swanlab sync {place}/run-*"),
-}
-"""Tracker -> the folder of its data, in the run's directory or beside it, and the command that
-shows them.
-"""
 
 
 def _headline(result: JobResult) -> Text:
@@ -157,11 +150,6 @@ AXES = {
     "explorer": "explorer/* over explorer/step",
     "trainer": "trainer/* over trainer/step",
 }
-
-
-def _wandb_run(run_dir: Path) -> Path:
-    found = sorted((run_dir / "wandb").glob("*run-*/*.wandb"))
-    return found[0].parent if found else run_dir / "wandb"
 
 
 def _short(path: Path) -> Path:

@@ -205,20 +205,6 @@ def newest_run(directory: Path) -> RunDirectory | None:
     return RunDirectory(max(found)[1]) if found else None
 
 
-def find_run(where: str | Path, directory: Path) -> RunDirectory:
-    """The run that a person names: a path to its directory, or an id below the tracking directory.
-
-    Raises:
-        RunNotFoundError: with the ids that are there.
-    """
-    for path in (Path(where), directory / where):
-        if (path / RUN_FILE).is_file():
-            return RunDirectory(path)
-    known = sorted(p.parent.name for p in directory.glob(f"*/{RUN_FILE}"))
-    hint = f"runs there: {', '.join(known[-10:])}" if known else f"there are no runs in {directory}"
-    raise RunNotFoundError(f"no run {str(where)!r}; {hint}.")
-
-
 def now_s() -> float:
     """The time, Unix seconds."""
     return time.time()

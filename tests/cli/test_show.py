@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import Namespace
 from pathlib import Path
 
@@ -42,11 +43,7 @@ def show(*words: object) -> str:
 
 
 def cells(output: str) -> list[list[str]]:
-    return [
-        [cell.strip() for cell in line.split("│")[1:-1]]
-        for line in output.splitlines()
-        if "│" in line
-    ]
+    return [re.split(r"  +", line.strip()) for line in output.splitlines() if line.strip()]
 
 
 def test_a_run_with_nothing_set_aside_does_not_speak_of_it(run: Path) -> None:

@@ -59,7 +59,10 @@ def test_the_chart_of_a_long_course_stays_narrow() -> None:
 def places(tmp_path: Path, **trackers: bool) -> dict[str, tuple[str, str]]:
     """Tracker -> place and command."""
     args = Namespace(
-        tracking_run_dir=str(tmp_path / "my run"), wandb_project="slime-demo", **trackers
+        tracking_run_dir=str(tmp_path / "my run"),
+        wandb_project="slime-demo",
+        wandb_mode="offline",
+        **trackers,
     )
     return {tracker: (place, command) for tracker, place, command in where_to_look(args)}
 

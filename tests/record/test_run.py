@@ -15,7 +15,6 @@ from slime_logging.record.run import (
     RunDirectory,
     RunFile,
     check_run_id,
-    find_run,
     mint_run_id,
     newest_run,
     write_whole,
@@ -143,14 +142,6 @@ def test_the_newest_run_is_the_one_started_last(tmp_path):
         directory = made(tmp_path, name)
         os.utime(directory.path / "run.json", (time.time(), 1000 + number))
     assert newest_run(tmp_path).path.name == "c"
-
-
-def test_a_run_is_found_by_path_and_by_id_and_a_wrong_name_lists_those_there(tmp_path):
-    directory = made(tmp_path)
-    assert find_run(directory.path, tmp_path / "elsewhere").path == directory.path
-    assert find_run("abc", tmp_path).path == directory.path
-    with pytest.raises(RunNotFoundError, match="abc"):
-        find_run("abd", tmp_path)
 
 
 def test_everything_is_for_the_owner_only(tmp_path):

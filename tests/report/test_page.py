@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import slime_logging
-from slime_logging.record.run import RunDirectory, find_run
+from slime_logging.record.finding import find_run
+from slime_logging.record.run import RunDirectory
 from slime_logging.report import gather as gather_module
 from slime_logging.report.gather import MAX_TEXT_CHARS, Report, gather
 from slime_logging.report.page import page
