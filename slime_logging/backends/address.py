@@ -7,6 +7,7 @@ secret: user and password of a server's are left out.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shlex
@@ -15,10 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from slime_logging.backends.local_store import local_store
+from slime_logging.backends.place import place_of
 from slime_logging.values.run import RunFacts
-
-HOSTED = "https://api.wandb.ai"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,55 +41,54 @@ def address_of(
             finds them.
     """
     made = _ADDRESSES.get(tracker)
-    return made(run, environ, tools) if made else None
+    if made is None:
+        return None
+    options = {**run.options, "run_name": run.name}
+    return made(run, place_of(tracker, options, environ, run.directory).address, tools)
 
 
-def _wandb(run: RunFacts, environ: Mapping[str, str], tools: str) -> Address:
-    if run.options.get("wandb_mode") == "online":
-        host = str(run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") or HOSTED)
-        host = _without_userinfo(host).rstrip("/").replace("://api.wandb.ai", "://wandb.ai")
-        team = run.options.get("wandb_team") or environ.get("WANDB_ENTITY")
+def _wandb(run: RunFacts, place: str, tools: str) -> Address:
+    if "://" in place:
+        host, _, team = _without_userinfo(place).rpartition("/")
+        page = host.replace("://api.wandb.ai", "://wandb.ai")
         if not team:
-            return Address(place=f"{host} (project {run.project}, run {run.run_id})")
-        path = "/".join(quote(str(part), safe="") for part in (team, run.project))
-        return Address(place=f"{host}/{path}/runs/{quote(run.run_id, safe='')}")
-    root = Path(str(run.options.get("wandb_dir") or run.directory)) / "wandb"
-    files = sorted(root.glob(f"offline-run-*/run-{run.run_id}.wandb")) if root.is_dir() else []
-    place = files[0].parent if files else root
-    return Address(place=str(place), command=f"{tools}wandb leet run {_quoted(place)}")
+            return Address(place=f"{page} (project {run.project}, run {run.run_id})")
+        path = "/".join(quote(part, safe="") for part in (team, run.project, "runs", run.run_id))
+        return Address(place=f"{page}/{path}")
+    root = Path(place, "wandb")
+    files = sorted(root.glob(f"offline-run-*/run-{glob.escape(run.run_id)}.wandb"))
+    shown = files[0].parent if files else root
+    return Address(place=str(shown), command=f"{tools}wandb leet run {shlex.quote(str(shown))}")
 
 
-def _trackio(run: RunFacts, environ: Mapping[str, str], tools: str) -> Address:
-    chosen = environ.get("TRACKIO_DIR")
-    place = Path(chosen).expanduser().absolute() if chosen else local_store(run, "trackio")
+def _trackio(run: RunFacts, place: str, tools: str) -> Address:
     command = f"{tools}trackio show --project {shlex.quote(run.project)}"
-    return Address(place=str(place), command=f"TRACKIO_DIR={_quoted(place)} {command}")
+    return Address(place=place, command=f"TRACKIO_DIR={shlex.quote(place)} {command}")
 
 
-def _tensorboard(run: RunFacts, environ: Mapping[str, str], tools: str) -> Address:
-    del environ
-    place = run.directory / "tensorboard"
-    command = f"{tools}tensorboard --load_fast=false --logdir {_quoted(place)}"
-    return Address(place=str(place), command=command)
+def _tensorboard(run: RunFacts, place: str, tools: str) -> Address:
+    del run
+    command = f"{tools}tensorboard --load_fast=false --logdir {shlex.quote(place)}"
+    return Address(place=place, command=command)
 
 
-def _mlflow(run: RunFacts, environ: Mapping[str, str], tools: str) -> Address:
-    server = run.options.get("mlflow_tracking_uri") or environ.get("MLFLOW_TRACKING_URI")
-    if server:
-        return Address(place=_without_userinfo(str(server)))
-    place = local_store(run, "mlflow")
-    store = shlex.quote(f"sqlite:///{place}/mlflow.db")
-    command = f"{tools}mlflow ui --backend-store-uri {store}"
-    return Address(place=str(place), command=f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {command}")
+def _mlflow(run: RunFacts, place: str, tools: str) -> Address:
+    del run
+    uri = _without_userinfo(place)
+    if not uri.startswith("sqlite:"):
+        return Address(place=uri)
+    command = f"{tools}mlflow ui --backend-store-uri {shlex.quote(uri)}"
+    return Address(
+        place=str(Path(uri.removeprefix("sqlite:///")).parent),
+        command=f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {command}",
+    )
 
 
-def _swanlab(run: RunFacts, environ: Mapping[str, str], tools: str) -> Address:
-    mode = run.options.get("swanlab_mode") or environ.get("SWANLAB_MODE") or "offline"
-    if mode in ("cloud", "online"):
-        host = _without_userinfo(environ.get("SWANLAB_WEB_HOST") or "https://swanlab.cn")
-        return Address(place=f"{host} (project {run.project}, run {run.run_id})")
-    place = run.directory / "swanlab"
-    return Address(place=str(place), command=f"{tools}swanlab sync {_quoted(place)}/run-*")
+def _swanlab(run: RunFacts, place: str, tools: str) -> Address:
+    if "://" in place:
+        page = _without_userinfo(place).replace("://api.", "://").rstrip("/")
+        return Address(place=f"{page} (project {run.project}, run {run.run_id})")
+    return Address(place=place, command=f"{tools}swanlab sync {shlex.quote(place)}/run-*")
 
 
 _ADDRESSES = {
@@ -100,10 +98,6 @@ _ADDRESSES = {
     "mlflow": _mlflow,
     "swanlab": _swanlab,
 }
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))
 
 
 def _without_userinfo(url: str) -> str:

@@ -149,17 +149,21 @@ def _listed(directory: RunDirectory, choose: Callable[[str], int | None]) -> Lis
 
 
 def state_of(directory: RunDirectory, run: RunFile) -> str:
-    """`running`, `finished`, `failed (exit code N)`, or `died`: its primary said nothing of an
-    end.
+    """`running`, `finished`, `failed (exit code N)`, whatever else its delivery recorded, or
+    `died`: nobody said anything of an end.
     """
+    from slime_logging.delivery.ending import Ending, read_ending
     from slime_logging.record.lasts import exit_code
 
     if directory.locks.has_living_primary:
         return "running"
-    code = exit_code(directory, run.num_starts)
-    if code is None:
+    ending = read_ending(directory, run.num_starts)
+    code = exit_code(directory, run.num_starts) if ending is None else None
+    if ending is None and code is not None:
+        ending = Ending.of_code(run.num_starts, code)
+    if ending is None:
         return "died"
-    return "finished" if code == 0 else f"failed (exit code {code})"
+    return f"{ending.state} (exit code {ending.exit_code})" if ending.exit_code else ending.state
 
 
 def _reward_rank(name: str) -> int | None:

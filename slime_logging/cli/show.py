@@ -178,10 +178,8 @@ def _set_aside(status: RunStatus) -> RenderableType:
 def _addresses(status: RunStatus) -> dict[str, str]:
     """Where to look at the run, by tracker: a page's address, or the command that shows it."""
     from slime_logging.backends.address import address_of
-    from slime_logging.record.run import RunDirectory
-    from slime_logging.session.description import run_facts
 
-    facts = run_facts(status.run, RunDirectory(status.path), status.run.options)
+    facts = status.run.facts(status.path, status.run.options)
     found = {name: address_of(name, facts) for name in status.run.trackers}
     return {name: a.command or a.place for name, a in found.items() if a is not None}
 
