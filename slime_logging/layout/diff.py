@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slime_logging.roles.resolution import same
+from slime_logging.roles.equality import same
 from slime_logging.roles.roles import RoleSet
 from slime_logging.values.run import RunConfig
 

@@ -11,17 +11,21 @@ import threading
 import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from slime_logging.roles.role_file import Document, read_document
 
 
 @dataclass(slots=True)
 class _Shelf:
-    """What is kept for one namespace: documents and said warnings, by absolute path."""
+    """What is kept for one namespace, by absolute path: documents, said warnings, and what
+    command lines gave.
+    """
 
     owner: weakref.ref[object]
     documents: dict[str, Document] = field(default_factory=dict)
     warned: set[tuple[str, str]] = field(default_factory=set)
+    parses: dict[str, dict[Any, Any]] = field(default_factory=dict)
 
 
 class Documents:
@@ -52,6 +56,12 @@ class Documents:
             shelf = self._shelf(owner)
             if shelf is not None:
                 shelf.documents.pop(str(Path(path).absolute()), None)
+
+    def parses(self, owner: object, path: str) -> dict[Any, Any]:
+        """Where to keep what command lines gave for this namespace and file."""
+        with self._lock:
+            shelf = self._shelf(owner)
+            return {} if shelf is None else shelf.parses.setdefault(path, {})
 
     def unsaid(self, owner: object, path: str | None, texts: tuple[str, ...]) -> tuple[str, ...]:
         """Those of the warnings that were not given out for this namespace and file yet; they count

@@ -7,6 +7,7 @@ values are checked in the same pass.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from slime_logging.roles.suggest import nearest_texts
 
 EXAMPLE = "megatron: [{name: default, role: critic, overrides: {lr: 1e-5}}]"
 ENTRY_KEYS = ("name", "role", "overrides", "args")
+NEW_ROLE = re.compile(r"[a-z][a-z0-9_]{2,39}")
+"""What a file may call a role that slime does not have: it becomes a part of metrics' names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +40,25 @@ class RoleEntry:
     written: Mapping[str, Written] = field(default_factory=dict)
 
 
-def entries_of(document: Document, roles: Sequence[str]) -> tuple[list[RoleEntry], list[Problem]]:
+def entries_of(
+    document: Document, roles: Sequence[str], is_open: bool = False
+) -> tuple[list[RoleEntry], list[Problem]]:
     """The entries of a document, and what is wrong with its frame.
+
+    Where `is_open`, the file may name other roles than `roles`, if they are not like one of them.
 
     An entry whose role is misspelt is given under the nearest role, so that its values can be
     checked too.
     """
-    frame = _Frame(tuple(roles))
+    frame = _Frame(tuple(roles), is_open)
     return frame.read(document.root), frame.problems
 
 
 class _Frame:
-    def __init__(self, roles: tuple[str, ...]) -> None:
+    def __init__(self, roles: tuple[str, ...], is_open: bool) -> None:
         self.problems: list[Problem] = []
         self._roles = roles
+        self._is_open = is_open
         self._seen: dict[str, int] = {}
 
     def read(self, root: Node) -> list[RoleEntry]:
@@ -109,8 +117,9 @@ class _Frame:
                 f"write `role: {self._roles[-1]}` (one of {listed})",
             )
             return self._roles[0], None
-        if value.text not in self._roles:
-            near = nearest_texts(value.text.lower(), self._roles, 1)
+        near = nearest_texts(value.text.lower(), self._roles, 1)
+        is_new = self._is_open and not near and NEW_ROLE.fullmatch(value.text)
+        if value.text not in self._roles and not is_new:
             fix = f"write `role: {near[0]}`" if near else f"write one of {listed}"
             self._report(
                 value, f"there is no role '{shown(value.text)}'; the roles are {listed}", fix

@@ -61,7 +61,12 @@ def shown_value(name: str, text: str) -> str:
     """The text under a name; `<hidden>` where the name looks like a secret, and parts hidden that
     look like one.
     """
-    return HIDDEN if looks_secret(name) else shown(_redactor().text(text[:MAX_READ]))
+    return HIDDEN if looks_secret(name) else shown(without_secrets(text))
+
+
+def without_secrets(text: str) -> str:
+    """A text without the parts that look like a secret."""
+    return _redactor().text(text[:MAX_READ])
 
 
 def shown_line(line: str) -> str:
@@ -71,7 +76,7 @@ def shown_line(line: str) -> str:
     written = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
     if any(looks_secret(word) or looks_random(word) for word in re.findall(r"[\w-]+", written)):
         return HIDDEN
-    return shown(_redactor().text(written[:MAX_READ]))
+    return shown(without_secrets(written))
 
 
 @functools.cache

@@ -4,7 +4,8 @@ its flags would be.
 Policy: a file that is not right in every part gives a `RoleConfigError` that lists all its
 mistakes, and no arguments. The base is never changed, and a result shares no mutable value with it.
 A file is read once for a base namespace in a process, so that what is logged is what is used even
-if the file changes in between.
+if the file changes in between. Where the job's parser is at hand it decides what an entry comes to
+(`exact.py`), else the tables do (`megatron/`); `RoleSet.basis` says which.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from argparse import Namespace
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
@@ -19,14 +21,18 @@ from dataclasses import dataclass
 
 from slime_logging.errors import RoleConfigError
 from slime_logging.redaction.redact import safe_error
+from slime_logging.roles.asked import Asked
 from slime_logging.roles.documents import Documents
 from slime_logging.roles.entries import RoleEntry, entries_of
+from slime_logging.roles.exact import CommandLine, slimes_parser
+from slime_logging.roles.megatron import READ_FROM
 from slime_logging.roles.megatron.options import Option, OptionTable
 from slime_logging.roles.problems import Problem, message, shown
 from slime_logging.roles.resolution import Override, Resolution
 from slime_logging.roles.role_file import Unreadable
-from slime_logging.roles.rules import topology_differences
+from slime_logging.roles.rules import RoleValues, topology_differences
 from slime_logging.roles.targets import as_yaml
+from slime_logging.roles.trial import Reparse
 
 __all__ = [
     "ROLES",
@@ -38,7 +44,10 @@ __all__ = [
 ]
 
 ROLES = ("actor", "critic")
-"""The roles that slime has; others (reward, reference, teacher, explorer, trainer) by `roles=`."""
+"""The roles that slime has; a role file may name others (reward, reference, teacher)."""
+
+TABLES = f"the tables of {READ_FROM}"
+EXACT = "the job's own parser and validation"
 
 _log = logging.getLogger("slime_logging")
 _documents = Documents()
@@ -46,12 +55,15 @@ _documents = Documents()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleSet:
-    """The resolved arguments of all roles, what was decided for each, and what was warned about."""
+    """The resolved arguments of all roles, what was decided for each, what was warned about, and
+    by what it was decided (`basis`: `EXACT` or `TABLES`).
+    """
 
     args: Mapping[str, Namespace]
     overrides: Mapping[str, tuple[Override, ...]]
     warnings: tuple[str, ...] = ()
     path: str | None = None
+    basis: str = TABLES
 
 
 def parse_megatron_role_args(
@@ -59,36 +71,43 @@ def parse_megatron_role_args(
     megatron_config_path: str | os.PathLike[str] | None,
     role: str,
     parser: argparse.ArgumentParser | None = None,
-    roles: Sequence[str] = ROLES,
+    roles: Sequence[str] | None = None,
+    reparse: Reparse | None = None,
 ) -> Namespace:
     """The arguments that a role trains with.
 
     Args:
         base_args: The job's validated arguments; never changed.
         megatron_config_path: The role file, or None for a job without one: the base with the role's
-        own values then.
+            own values then.
         role: One of `roles`.
         parser: The parser of the job; its options go before the shipped table's.
-        roles: The roles that the file may have entries for.
+        roles: The roles that the file may have entries for; by default actor, critic and those
+            that the file names.
+        reparse: What made the base from the words of the command line (`sys.argv[1:]`): a list of
+            words in, the validated namespace out. By default slime's, where slime is loaded. It
+            runs in a process of its own.
 
     Raises:
         RoleConfigError: The file has mistakes (in any role's entry), or `role` is not one of
-        `roles`.
+            `roles`.
     """
-    known = tuple(roles)
-    if role not in known:
+    found = parse_role_file(base_args, megatron_config_path, parser, roles, reparse)
+    if role not in found.args:
         raise RoleConfigError(
             f"Unsupported Megatron config role: {shown(str(role))!r} is not one of"
-            f" {', '.join(known)}. Pass roles={(*known, role)!r} if the job has this role."
+            f" {', '.join(found.args)}. Pass roles={(*found.args, role)!r} if the job has this"
+            " role."
         )
-    return parse_role_file(base_args, megatron_config_path, parser, known).args[role]
+    return found.args[role]
 
 
 def parse_role_file(
     base_args: Namespace,
     megatron_config_path: str | os.PathLike[str] | None,
     parser: argparse.ArgumentParser | None = None,
-    roles: Sequence[str] = ROLES,
+    roles: Sequence[str] | None = None,
+    reparse: Reparse | None = None,
 ) -> RoleSet:
     """The arguments of all roles, for logging and for training. Arguments as
     `parse_megatron_role_args`.
@@ -98,7 +117,7 @@ def parse_role_file(
     Raises:
         RoleConfigError: The file has mistakes; the message lists all of them.
     """
-    found, problems = check_role_file(base_args, megatron_config_path, parser, roles)
+    found, problems = check_role_file(base_args, megatron_config_path, parser, roles, reparse)
     if found is None:
         raise safe_error(
             RoleConfigError(message(os.fsdecode(megatron_config_path or ""), problems)), base_args
@@ -112,7 +131,8 @@ def check_role_file(
     base_args: Namespace,
     megatron_config_path: str | os.PathLike[str] | None,
     parser: argparse.ArgumentParser | None = None,
-    roles: Sequence[str] = ROLES,
+    roles: Sequence[str] | None = None,
+    reparse: Reparse | None = None,
 ) -> tuple[RoleSet | None, tuple[Problem, ...]]:
     """As `parse_role_file`, but gives the mistakes as they are, instead of a role set, and logs
     nothing.
@@ -125,16 +145,12 @@ def check_role_file(
             document = _documents.document(base_args, path)
         except Unreadable as error:
             return None, error.problems
-        entries, problems = entries_of(document, roles)
+        entries, problems = entries_of(document, roles or ROLES, is_open=roles is None)
         problems.extend(document.problems)
-    parsed: Mapping[str, Option] = {} if parser is None else OptionTable.of_parser(parser)
-    options = ChainMap(dict(parsed), OptionTable.shipped())  # type: ignore[arg-type]  # never written to
-    present = {entry.role for entry in entries}
-    work = [Resolution(base_args, entry.role, entry, options, parsed) for entry in entries]
-    work += [
-        Resolution(base_args, role, None, options, parsed) for role in roles if role not in present
-    ]
-    work.sort(key=lambda resolution: tuple(roles).index(resolution.role))
+    line = _command_line(base_args, path, entries, reparse or slimes_parser())
+    named = [entry.role for entry in entries]
+    known = tuple(dict.fromkeys((*(roles or ROLES), *named)))
+    work, warnings = _resolved(base_args, entries, known, line, parser)
     problems += [problem for resolution in work for problem in resolution.problems]
     problems = problems or _topology_problems(work)
     if problems:
@@ -144,10 +160,55 @@ def check_role_file(
     found = RoleSet(
         args={resolution.role: resolution.args for resolution in work},
         overrides={resolution.role: tuple(resolution.overrides) for resolution in work},
-        warnings=tuple(warning for resolution in work for warning in resolution.warnings),
+        warnings=(*warnings, *(text for resolution in work for text in resolution.warnings)),
         path=path,
+        basis=EXACT if line is not None and not line.doubt else TABLES,
     )
     return found, ()
+
+
+def _command_line(
+    base: Namespace, path: str | None, entries: Sequence[RoleEntry], reparse: Reparse | None
+) -> CommandLine | None:
+    """The command line to ask, where there is something to ask, and something that parses it."""
+    if reparse is None or not hasattr(os, "fork") or not any(entry.written for entry in entries):
+        return None
+    return CommandLine(reparse, sys.argv[1:], vars(base), _documents.parses(base, path or ""))
+
+
+def _resolved(
+    base: Namespace,
+    entries: Sequence[RoleEntry],
+    roles: Sequence[str],
+    line: CommandLine | None,
+    parser: argparse.ArgumentParser | None,
+) -> tuple[list[Resolution], list[str]]:
+    """All roles' resolutions, in the order of `roles`, and what is to be said of how they were
+    made.
+    """
+    warnings: list[str] = []
+    if line is not None and line.doubt:
+        warnings.append(
+            f"overrides follow {TABLES}, not {EXACT}: asked with this process's command line,"
+            f" {line.doubt}"
+        )
+        line = None
+    parsed: dict[str, Option] = {} if line is None else dict(line.options)
+    parsed.update({} if parser is None else OptionTable.of_parser(parser))
+    options = ChainMap(parsed, OptionTable.shipped())  # type: ignore[arg-type]  # never written to
+    done: list[Resolution] = []
+    for role in roles:
+        of_role: list[RoleEntry | None] = [one for one in entries if one.role == role]
+        own = RoleValues.of(role, vars(base))
+        for entry in of_role or [None]:
+            asked = Asked(base, role, entry, options, parsed)
+            try:
+                outcome = None if line is None else line.outcome(asked)
+            except OSError as error:
+                outcome = None
+                warnings.append(f"{role}: its overrides follow {TABLES}: {error}")
+            done.append(Resolution(base, asked, own, outcome))
+    return done, warnings
 
 
 def _topology_problems(work: Sequence[Resolution]) -> list[Problem]:

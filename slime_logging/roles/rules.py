@@ -8,7 +8,10 @@ each argument.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from argparse import Namespace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 TOPOLOGY: tuple[str, ...] = (
@@ -101,10 +104,52 @@ FORCED: Mapping[str, Mapping[str, Any]] = {
 PRESET: Mapping[str, Mapping[str, Any]] = {"critic": {"disable_param_buffers_cpu_backup": False}}
 """Values that hold for a role unless its entry says otherwise."""
 
-ROLLOUT_PREFIXES = ("rollout_", "eval_")
+ROLLOUT_PREFIXES = ("rollout_", "eval_", "router_", "worker_urls", "prefill_num_servers")
 """Read by the rollout alone, from the command line: a role's value is set, changes nothing, and is
 warned about.
 """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoleValues:
+    """What a role has of its own: `forced` always, `preset` unless its entry says otherwise."""
+
+    forced: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, role: str, names: Collection[str]) -> RoleValues:
+        """The role's own values among the arguments that the job has (`names`): slime's own where
+        it is loaded, else `FORCED` and `PRESET`.
+        """
+        forced, preset = _slimes_values(role) or (FORCED.get(role, {}), PRESET.get(role, {}))
+        return cls(
+            forced={key: value for key, value in forced.items() if key in names},
+            preset={key: value for key, value in preset.items() if key in names},
+        )
+
+
+def _slimes_values(role: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """What the loaded slime sets for a role, asked with arguments of no meaning; None where no
+    slime is loaded. One that knows no role files sets nothing.
+    """
+    slime = sys.modules.get("slime.utils.arguments")
+    if not callable(getattr(slime, "parse_args", None)):
+        return None
+    apply = getattr(slime, "_apply_megatron_role_overrides", None)
+    if apply is None:
+        return {}, {}
+    try:
+        always = vars(apply(Namespace(), {}, role))
+        marks = dict.fromkeys(always, "of the entry")
+        said = vars(apply(Namespace(**dict.fromkeys(always)), marks, role))
+    except Exception:  # another version's function may take other arguments
+        return None
+    preset = {key: value for key, value in always.items() if said[key] == "of the entry"}
+    forced = {key: value for key, value in always.items() if key not in preset}
+    known = FORCED.get(role, {})
+    same_number = {key: known[key] for key, value in forced.items() if known.get(key) == value}
+    return {**forced, **same_number}, preset
 
 
 def rejection(name: str) -> str | None:

@@ -117,10 +117,15 @@ def _bool(target: Target, node: Node) -> bool:
 
 
 def whole_number(target: Target, node: Node) -> int:
-    """A whole number: what `int` takes, `0x10`, `0o10`, and decimals without a fraction (`1e3`,
-    `10.0`).
-    """
-    text = text_of(target, node, "a whole number").strip()
+    """A whole number, as `whole_number_of` reads it."""
+    number = whole_number_of(text_of(target, node, "a whole number").strip())
+    if number is None:
+        raise unfit(target, node, "a whole number")
+    return number
+
+
+def whole_number_of(text: str) -> int | None:
+    """What `int` takes, `0x10`, `0o10`, and decimals without a fraction (`1e3`, `10.0`)."""
     try:
         return int(text)
     except ValueError:
@@ -129,22 +134,23 @@ def whole_number(target: Target, node: Node) -> int:
         if text[:2].lower() in ("0x", "0o"):
             return int(text, 0)
         number = Decimal(text)
-        if (
-            number.is_finite()
-            and number.adjusted() < MAX_DIGITS
-            and number == number.to_integral_value()
-        ):
-            return int(number)
     except (ValueError, InvalidOperation):
-        pass
-    raise unfit(target, node, "a whole number")
+        return None
+    is_whole = number.is_finite() and number.adjusted() < MAX_DIGITS
+    return int(number) if is_whole and number == number.to_integral_value() else None
+
+
+def float_text(text: str) -> str:
+    """A number's text as `float` takes it: YAML's `.inf` and `0x10` are `inf` and `16`."""
+    plain = text.strip().lower().replace(".inf", "inf").replace(".nan", "nan")
+    number = whole_number_of(plain) if plain[:2] in ("0x", "0o") else None
+    return plain if number is None else str(number)
 
 
 def _float(target: Target, node: Node) -> float:
-    text = text_of(target, node, "a number").strip()
-    plain = text.lower().replace(".inf", "inf").replace(".nan", "nan")
+    plain = float_text(text_of(target, node, "a number"))
     try:
-        number = float(int(plain, 0) if plain[:2] in ("0x", "0o") else plain)
+        number = float(plain)
     except (ValueError, OverflowError):
         raise unfit(target, node, "a number") from None
     if math.isnan(number):
@@ -164,17 +170,14 @@ def _str(target: Target, node: Node) -> str:
 
 
 def _json(target: Target, node: Node) -> Any:
-    if isinstance(node, Entries):
+    if isinstance(node, Entries | Items):
         return core_value(node)
-    text = text_of(target, node, "a mapping, or the JSON text of one")
+    text = text_of(target, node, "a mapping, or JSON")
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
-        raise unfit(target, node, "a mapping, or the JSON text of one", where) from None
-    if not isinstance(value, dict):
-        raise unfit(target, node, "a mapping, or the JSON text of one")
-    return value
+        raise unfit(target, node, "a mapping, or JSON", where) from None
 
 
 def _dtype(target: Target, node: Node) -> Any:

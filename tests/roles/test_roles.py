@@ -235,13 +235,21 @@ def test_a_path_object_will_do(base: Namespace, tmp_path: Path) -> None:
 
 
 def test_more_roles_by_argument(base: Namespace, tmp_path: Path) -> None:
-    """Roles beyond slime's two are taken where the caller names them, and refused where not."""
+    """Roles beyond slime's two are those that the caller names, or else those that the file names."""
     path = write(tmp_path, entry("reward", "lr: 1e-5"))
     roles = ("actor", "critic", "reward", "reference", "teacher", "explorer", "trainer")
     found = parse_role_file(base, path, roles=roles)
     assert found.args["reward"].lr == 1e-5
     assert tuple(found.args) == roles
-    assert "there is no role 'reward'" in mistakes(base, path)
+    assert tuple(parse_role_file(base, path).args) == ("actor", "critic", "reward")
+    assert parse_megatron_role_args(base, path, "reward").lr == 1e-5
+    assert "there is no role 'reward'" in mistakes(base, path, roles=("actor", "critic"))
+
+
+@pytest.mark.parametrize("name", ["critics", "Critic", "actr", "a b", "x/y", "../up", ""])
+def test_a_slip_is_no_new_role(name: str, base: Namespace, tmp_path: Path) -> None:
+    """A name like one of slime's roles, or that cannot be a part of a metric's name, is refused."""
+    assert "role" in mistakes(base, write(tmp_path, entry(json.dumps(name), "lr: 1e-5")))
 
 
 def test_the_namespace_of_slimes_own_tests_works(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ class Option:
 
     `type` is the converter's name; `convert` is the converter itself where a live parser gave the
     option. `default` is what the parser leaves when the flag is absent, before any validation.
+    `constants` are known of a live parser: what each flag without a value stores.
     """
 
     name: str
@@ -81,6 +82,17 @@ class Option:
     choices: tuple[Any, ...] | None = None
     default: Any = None
     convert: Callable[[str], Any] | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def says(self) -> Mapping[str, Any]:
+        """Flags that take no value -> the value that each means."""
+        if self.constants:
+            return self.constants
+        if self.action == "boolean_optional":
+            return {flag: not flag.startswith("--no-") for flag in self.flags}
+        is_set = {"store_true": True, "store_false": False}.get(self.action)
+        return {} if is_set is None else dict.fromkeys(self.flags, is_set)
 
     @property
     def kind(self) -> str:
@@ -146,7 +158,11 @@ class OptionTable(Mapping[str, Option]):
             option = _option_of(action)
             first = live.get(action.dest)
             if first is not None:
-                option = dataclasses.replace(first, flags=(*first.flags, *option.flags))
+                option = dataclasses.replace(
+                    first,
+                    flags=(*first.flags, *option.flags),
+                    constants={**first.constants, **option.constants},
+                )
             live[action.dest] = option
         for name, default in parser._defaults.items():
             if name in live:
@@ -206,7 +222,16 @@ def _option_of(action: argparse.Action) -> Option:
         choices=_choices_of(action),
         default=None if action.default is argparse.SUPPRESS else action.default,
         convert=convert,
+        constants=_constants_of(action),
     )
+
+
+def _constants_of(action: argparse.Action) -> dict[str, Any]:
+    if action.nargs != 0 or isinstance(action, argparse._CountAction | argparse._AppendConstAction):
+        return {}
+    if isinstance(action, argparse.BooleanOptionalAction):
+        return {flag: not flag.startswith("--no-") for flag in action.option_strings}
+    return dict.fromkeys(action.option_strings, action.const)
 
 
 def _choices_of(action: argparse.Action) -> tuple[Any, ...] | None:
@@ -237,7 +262,7 @@ def _plain(option: Option) -> dict[str, Any]:
     kept = {
         name: _plain_value(value)
         for name, value in _fields(option).items()
-        if name not in ("name", "convert")
+        if name not in ("name", "convert", "constants")
     }
     return {
         name: value

@@ -22,13 +22,14 @@ Values = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """`is_broken(values)` is a mistake, for the reason and with the fix given; `keys` are the
-    arguments it looks at.
+    arguments it looks at. `is_late` where validation lets it pass, and the scheduler refuses it.
     """
 
     keys: tuple[str, ...]
     is_broken: Callable[[Values], Any]
     reason: str
     fix: str
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +224,11 @@ def broken(values: Values, written: Values) -> list[tuple[str, Requirement]]:
         for rule in REQUIREMENTS
         if _applies(rule.keys, rule.is_broken, values, written)
     ]
+
+
+def late(values: Values, written: Values) -> list[Requirement]:
+    """The requirements broken that validation lets pass."""
+    return [rule for _, rule in broken(values, written) if rule.is_late]
 
 
 def advice(values: Values, written: Values) -> list[str]:
