@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from slime_logging.roles.coerce import coerce
 from slime_logging.roles.entries import RoleEntry, Written
 from slime_logging.roles.equality import same
 from slime_logging.roles.megatron.options import Option
-from slime_logging.roles.nodes import Items, Scalar
+from slime_logging.roles.nodes import Items, Scalar, core_value
 from slime_logging.roles.problems import Problem, shown, shown_value
 from slime_logging.roles.rules import IGNORED, ROLLOUT_PREFIXES, TOPOLOGY, rejection
 from slime_logging.roles.suggest import nearest
@@ -26,22 +27,24 @@ MAX_SUGGESTED = 100
 """Mistakes of a role for which suggestions are looked up, at some milliseconds each."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """All options that are known; `parsed` are those of the job's parser, which the base may lack.
+    `is_exact` where that parser decides what a value comes to.
+    """
+
+    options: Mapping[str, Option]
+    parsed: Mapping[str, Option]
+    is_exact: bool = False
+
+
 class Asked:
     """The values that an entry sets (`values`, by key), those that it sets in vain (`ignored`), and
     the `problems` and `warnings` of it.
     """
 
-    def __init__(
-        self,
-        base: Namespace,
-        role: str,
-        entry: RoleEntry | None,
-        options: Mapping[str, Option],
-        parsed: Mapping[str, Option],
-    ) -> None:
-        """Read an entry; `options` are all known ones, `parsed` those of the job's parser, which
-        the base may lack.
-        """
+    def __init__(self, base: Namespace, role: str, entry: RoleEntry | None, known: Known) -> None:
+        """Read an entry."""
         self.role = role
         self.label = role if entry is None else entry.label
         self.values: dict[str, Any] = {}
@@ -49,9 +52,9 @@ class Asked:
         self.warnings: list[str] = []
         self.problems: list[Problem] = []
         self.places: dict[str, Written] = {} if entry is None else dict(entry.written)
-        self.options = options
+        self.options = known.options
         self._base = vars(base)
-        self._parsed = parsed
+        self._known = known
         for written in self.places.values():
             self._take(written)
 
@@ -83,15 +86,20 @@ class Asked:
             reason = f"`{shown(key)}` cannot differ between roles: {refused}"
             self.report(key, reason, fix, written.name)
             return
-        if key not in self._base and key not in self._parsed:
+        if key not in self._base and key not in self._known.parsed:
             self.report(key, *self._unknown(written), written.name)
             return
         target = Target(name=key, option=self.options.get(key), base=self._base.get(key))
         try:
             value = coerce(target, written.node)
         except Mistake as mistake:
-            self.report(key, mistake.reason, mistake.fix, mistake.node)
-            return
+            is_json = target.kind == "json" and not (
+                isinstance(written.node, Scalar) and written.node.is_null
+            )
+            if not (self._known.is_exact and is_json):
+                self.report(key, mistake.reason, mistake.fix, mistake.node)
+                return
+            value = core_value(written.node)  # other JSON than mappings: the parser decides
         if key in TOPOLOGY and not same(value, self._base.get(key)):
             is_shown = shown_value(key, as_yaml(self._base.get(key)))
             reason = (
@@ -119,7 +127,7 @@ class Asked:
                 f"write `{option.name}{value}`",
             )
         is_looked_up = len(self.problems) < MAX_SUGGESTED
-        names = self._base.keys() | self._parsed.keys()
+        names = self._base.keys() | self._known.parsed.keys()
         near = nearest(written.name.text, names) if is_looked_up else []
         fix = (
             f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "take it out"

@@ -41,7 +41,8 @@ def alike(left: Any, right: Any) -> bool:
 
 
 def _by_attributes(left: Any, right: Any) -> bool:
-    if type(left).__eq__ is not object.__eq__ or not hasattr(left, "__dict__"):
+    is_plain = getattr(type(left), "__eq__", None) is getattr(object, "__eq__", None)
+    if not is_plain or not hasattr(left, "__dict__"):
         return False
     return vars(left).keys() == vars(right).keys() and all(
         alike(value, vars(right)[name]) for name, value in vars(left).items()

@@ -25,9 +25,13 @@ from slime_logging.roles.words import without, words_of
 Parses: TypeAlias = MutableMapping[tuple[object, ...], Parsed]
 """What command lines gave, by the parser and the words."""
 
-AT_RUN_TIME = frozenset(
-    "local_rank num_rollout rank rollout_external_engine_infos rollout_num_engines rollout_num_gpus"
-    " start_rollout_id tracking_run_dir wandb_run_id world_size".split()
+_plain: dict[tuple[object, ...], Parsed] = {}
+"""What the last command line gave; whoever uses it compares it with the base first."""
+
+AT_RUN_TIME = (
+    *("rank", "local_rank", "world_size", "wandb_run_id", "tracking_run_dir"),
+    *("num_rollout", "start_rollout_id", "rollout_num_engines", "rollout_num_gpus"),
+    "rollout_external_engine_infos",
 )
 """Arguments that slime, or tracking, sets after the command line was parsed, in the driver; all
 that begin with `sglang_` as well.
@@ -75,15 +79,17 @@ class CommandLine:
         self._reparse = reparse
         self._words = list(words)
         self._parses = parses
+        key = (reparse, *self._words)
         try:
-            plain = self._tried([self._words])[0]
+            plain = _plain.get(key) or try_all(reparse, [self._words], with_options=True)[0]
         except (OSError, LookupError, AttributeError, EOFError) as error:
             self.doubt = f"it cannot be parsed again ({error})"
             return
         if isinstance(plain, Refusal):
             self.doubt = f"it is refused when it is parsed again: {_told(plain)}"
             return
-        self._plain = plain
+        _plain.clear()
+        _plain[key] = self._plain = plain
         self.options = plain.options
         others = sorted(name for name in plain.packed if not self._gives_again(name, base))
         if others:
@@ -179,5 +185,3 @@ def _told(refusal: Refusal, key: str = "") -> str:
     if looks_secret(key):
         return "the words are hidden, because the value may be secret"
     return harmless(without_secrets(words[:MAX_WORDS]))
-
-

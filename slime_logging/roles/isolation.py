@@ -19,16 +19,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-CHANGES = (
-    "chmod chown lchown link mkdir mkfifo mknod remove removexattr rename replace rmdir setxattr"
-    " symlink truncate unlink utime"
-).split()
-"""Functions of `os` that change files by name."""
+CHANGES = ("chmod", "link", "mkdir", "remove", "rename", "rmdir", "symlink", "truncate")
+"""Functions of `os`, and audit events, that change files by name."""
 
-EVENTS = frozenset(
-    f"os.{name}" for name in "chmod chown link mkdir remove rename rmdir symlink truncate".split()
+ALSO = (
+    "chown",
+    "lchown",
+    "mkfifo",
+    "mknod",
+    "removexattr",
+    "replace",
+    "setxattr",
+    "unlink",
+    "utime",
 )
-"""Audit events of the same changes, where something calls them by another way."""
+"""More such functions, whose events have other names or none."""
+
+EVENTS = frozenset(f"os.{name}" for name in (*CHANGES, "chown", "utime"))
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_MODULES_CACHE", "TRANSFORMERS_CACHE", "MODELSCOPE_CACHE")
@@ -86,7 +93,7 @@ def isolate(gpu: Mapping[str, Any]) -> None:
 def _keep_files() -> None:
     sys.dont_write_bytecode = True
     kept = _cache_folders()
-    for name in CHANGES:
+    for name in (*CHANGES, *ALSO):
         if hasattr(os, name):
             setattr(os, name, _unless_cached(getattr(os, name), kept))
     opened, opened_low = builtins.open, os.open
@@ -101,7 +108,7 @@ def _keep_files() -> None:
             return opened_low(os.devnull, flags & ~(os.O_CREAT | os.O_EXCL))
         return opened_low(path, flags, *rest, **more)
 
-    builtins.open = io.open = open_high  # type: ignore[assignment]
+    builtins.open = io.open = open_high
     os.open = open_low
 
     def refuse(event: str, found: tuple[Any, ...]) -> None:

@@ -83,9 +83,9 @@ class Resolution:
         self._values.update(outcome.changed)
         for key in outcome.removed:
             self._values.pop(key, None)
-        followed = [
-            key for key in outcome.changed if key not in self._asked.values
-        ] + sorted(outcome.removed)
+        followed = [key for key in outcome.changed if key not in self._asked.values] + sorted(
+            outcome.removed
+        )
         sayable = [key for key in self._asked.values if key not in outcome.unsayable]
         self._sources.update(dict.fromkeys(followed, "derived"))
         for key in followed[:MAX_FOLLOWING]:
@@ -95,12 +95,13 @@ class Resolution:
         for key in sayable:
             is_used = same(self._values.get(key), self._asked.values[key])
             option = self._asked.options.get(key)
-            if is_used or key in outcome.refused or (option and option.kind == "other"):
+            if is_used or key in outcome.refused or (option and option.kind in ("other", "json")):
                 continue
             self._sources[key] = "derived"
             if key in self._values:
                 self._asked.warn(
-                    key, f"`{key}` is {self._shown(key)}: validation sets it, whatever its flag says"
+                    key,
+                    f"`{key}` is {self._shown(key)}: validation sets it, whatever its flag says",
                 )
 
     def _tell_derived(self, key: str, sources: Collection[str]) -> None:
@@ -108,9 +109,7 @@ class Resolution:
         told = HIDDEN
         if not looks_secret(key):
             told = f"{as_yaml(self._base.get(key))} -> {self._shown(key)}"
-        self.warnings.append(
-            f"{self.role}: `{key}` follows {', '.join(sources)}: {shown(told)}"
-        )
+        self.warnings.append(f"{self.role}: `{key}` follows {', '.join(sources)}: {shown(told)}")
 
     def _shown(self, key: str) -> str:
         if looks_secret(key):

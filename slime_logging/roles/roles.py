@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from slime_logging.errors import RoleConfigError
 from slime_logging.redaction.redact import safe_error
-from slime_logging.roles.asked import Asked
+from slime_logging.roles.asked import Asked, Known
 from slime_logging.roles.documents import Documents
 from slime_logging.roles.entries import RoleEntry, entries_of
 from slime_logging.roles.exact import CommandLine, slimes_parser
@@ -195,13 +195,17 @@ def _resolved(
         line = None
     parsed: dict[str, Option] = {} if line is None else dict(line.options)
     parsed.update({} if parser is None else OptionTable.of_parser(parser))
-    options = ChainMap(parsed, OptionTable.shipped())  # type: ignore[arg-type]  # never written to
+    known = Known(
+        options=ChainMap(parsed, OptionTable.shipped()),  # type: ignore[arg-type]  # not written to
+        parsed=parsed,
+        is_exact=line is not None,
+    )
     done: list[Resolution] = []
     for role in roles:
         of_role: list[RoleEntry | None] = [one for one in entries if one.role == role]
         own = RoleValues.of(role, vars(base))
         for entry in of_role or [None]:
-            asked = Asked(base, role, entry, options, parsed)
+            asked = Asked(base, role, entry, known)
             try:
                 outcome = None if line is None else line.outcome(asked)
             except OSError as error:

@@ -170,14 +170,17 @@ def _str(target: Target, node: Node) -> str:
 
 
 def _json(target: Target, node: Node) -> Any:
-    if isinstance(node, Entries | Items):
+    if isinstance(node, Entries):
         return core_value(node)
-    text = text_of(target, node, "a mapping, or JSON")
+    text = text_of(target, node, "a mapping, or the JSON text of one")
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
-        raise unfit(target, node, "a mapping, or JSON", where) from None
+        raise unfit(target, node, "a mapping, or the JSON text of one", where) from None
+    if not isinstance(value, dict):
+        raise unfit(target, node, "a mapping, or the JSON text of one")
+    return value
 
 
 def _dtype(target: Target, node: Node) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
 import io
 import os
 import pickle
@@ -34,7 +35,7 @@ Reparse: TypeAlias = Callable[[list[str]], Any]
 """The words of a command line -> the validated namespace."""
 
 TIMEOUT_S = 120.0
-"""A parse takes some tenths of a second; a checkpoint's configuration may be read over a network."""
+"""A parse takes some tenths of a second, but may read a configuration over a network."""
 
 MAX_SAID = 4000
 """Characters of a validator's words that are kept."""
@@ -83,9 +84,10 @@ def _load(packed: bytes) -> Any:
 
 
 def try_all(
-    reparse: Reparse, command_lines: Sequence[Sequence[str]]
+    reparse: Reparse, command_lines: Sequence[Sequence[str]], *, with_options: bool = False
 ) -> list[Parsed | Refusal]:
-    """What each command line gives, in order; they run at the same time.
+    """What each command line gives, in order; they run at the same time. `with_options`: with the
+    options of the parsers.
 
     Raises:
         OSError: No process can be started, or one gave no answer within `TIMEOUT_S`.
@@ -95,7 +97,8 @@ def try_all(
     gpu = gpu_answers()
     try:
         for words in command_lines:
-            children.append(_start(reparse, list(words), gpu))
+            work = functools.partial(_outcome, reparse, list(words), with_options)
+            children.append(_start(work, gpu))
         return [_load(_received(pipe, deadline)) for _, pipe in children]
     finally:
         for pid, pipe in children:
@@ -106,7 +109,7 @@ def try_all(
                 os.waitpid(pid, 0)
 
 
-def _start(reparse: Reparse, words: list[str], gpu: Mapping[str, Any]) -> tuple[int, int]:
+def _start(work: Callable[[], object], gpu: Mapping[str, Any]) -> tuple[int, int]:
     pipe, child_pipe = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python 3.12 warns where there are threads: see above
@@ -114,7 +117,7 @@ def _start(reparse: Reparse, words: list[str], gpu: Mapping[str, Any]) -> tuple[
     if pid == 0:
         try:
             isolate(gpu)
-            answer = pickle.dumps(_outcome(reparse, words))
+            answer = pickle.dumps(work())
             rest = len(answer).to_bytes(8, "big") + answer
             while rest:
                 rest = rest[os.write(child_pipe, rest) :]
@@ -140,8 +143,7 @@ def _received(pipe: int, deadline: float) -> bytes:
 # --- in the child ---
 
 
-def _outcome(reparse: Reparse, words: list[str]) -> Parsed | Refusal:
-    options: dict[str, Option] = {}
+def _note_options(options: dict[str, Option]) -> None:
     parse = argparse.ArgumentParser.parse_known_args
 
     def noted(parser: argparse.ArgumentParser, *rest: Any, **more: Any) -> Any:
@@ -150,6 +152,12 @@ def _outcome(reparse: Reparse, words: list[str]) -> Parsed | Refusal:
         return parse(parser, *rest, **more)
 
     argparse.ArgumentParser.parse_known_args = noted  # type: ignore[assignment,method-assign]
+
+
+def _outcome(reparse: Reparse, words: list[str], with_options: bool) -> Parsed | Refusal:
+    options: dict[str, Option] = {}
+    if with_options:
+        _note_options(options)
     try:
         found = reparse(words)
         values = dict(found) if isinstance(found, Mapping) else vars(found)
