@@ -40,6 +40,9 @@ that begin with `sglang_` as well.
 MAX_MISTAKES = 10
 """Refusals of one entry that are looked for, one after another."""
 
+MAX_SUSPECTS = 16
+"""Keys that are left out one by one, to learn which of them is refused."""
+
 MAX_WORDS = 600
 """Characters of a validator's words that are shown."""
 
@@ -149,21 +152,23 @@ class CommandLine:
         return [given[n] if n in given else self._parses[key] for n, key in enumerate(keys)]
 
     def _guilty(self, words: Mapping[str, list[str]], refusal: Refusal) -> str:
-        """The key to blame: named in the refusal, or without which there is none; else the
-        first.
+        """The key to blame: the one without which there is no refusal, or another one; those that
+        the refusal names before the others.
         """
         said = f"{refusal.words}\n{refusal.code}"
-        for key in words:
-            names = "|".join(map(re.escape, (key, *self.options[key].flags)))
-            if re.search(rf"(?<![\w-])({names})(?![\w-])", said):
-                return key
-        if len(words) > 1:
-            fewer = [{k: w for k, w in words.items() if k != key} for key in words]
-            results = self._tried([self._with(rest) for rest in fewer])
-            for key, result in zip(words, results, strict=True):
-                if isinstance(result, Parsed):
-                    return key
-        return next(iter(words))
+        suspects = sorted(words, key=lambda key: not self._is_named(key, said))[:MAX_SUSPECTS]
+        if len(suspects) == 1:
+            return suspects[0]
+        fewer = [{k: w for k, w in words.items() if k != key} for key in suspects]
+        results = self._tried([self._with(rest) for rest in fewer])
+        pairs = list(zip(suspects, results, strict=True))
+        healed = (key for key, result in pairs if isinstance(result, Parsed))
+        changed = (key for key, result in pairs if result != refusal)
+        return next(healed, None) or next(changed, suspects[0])
+
+    def _is_named(self, key: str, said: str) -> bool:
+        names = "|".join(map(re.escape, (key, *self.options[key].flags)))
+        return re.search(rf"(?<![\w-])({names})(?![\w-])", said) is not None
 
     def _compare(self, result: Parsed, found: Outcome) -> None:
         before, after = self._plain.packed, result.packed
@@ -181,7 +186,7 @@ class CommandLine:
 
 def _told(refusal: Refusal, key: str = "") -> str:
     """The validator's own words; its line of code where it has none."""
-    words = " ".join(refusal.words.split()) or f"`{refusal.code}` does not hold"
+    words = " ".join(refusal.words.split()) or f"it stops at `{refusal.code}`"
     if looks_secret(key):
         return "the words are hidden, because the value may be secret"
     return harmless(without_secrets(words[:MAX_WORDS]))
