@@ -15,6 +15,7 @@ from slime_logging.errors import (
     WillNeverWork,
 )
 from slime_logging.roles.roles import parse_megatron_role_args
+from slime_logging.run import Run, join
 from slime_logging.settings.flags import add_tracking_arguments
 from slime_logging.tracking import (
     finish_tracking,
@@ -31,6 +32,7 @@ __all__ = [
     "BackendError",
     "MissingBackendError",
     "RoleConfigError",
+    "Run",
     "RunConflictError",
     "RunNotFoundError",
     "SettingsError",
@@ -43,6 +45,7 @@ __all__ = [
     "init_tracking",
     "init_wandb_primary",
     "init_wandb_secondary",
+    "join",
     "log",
     "log_config",
     "log_samples",

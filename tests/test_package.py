@@ -49,6 +49,7 @@ MAY_IMPORT = {
         "settings",
         "values",
     },
+    "run": {"backends", "errors", "hosts", "layout", "redaction", "session", "settings"},
     "tracking": {"errors", "hosts", "redaction", "session", "settings"},
     "slime": {"layout", "redaction", "roles", "session", "settings", "tracking", "values"},
     "demo": {"", "backends", "cli", "demo", "layout", "roles", "settings", "values"},

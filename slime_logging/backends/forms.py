@@ -120,13 +120,11 @@ def by_role(config: RunConfig) -> dict[str, dict[str, Json]]:
     """Every value of the configuration once: each role's own un-prefixed, and under `JOB` what
     belongs to no role.
     """
-    owned = {
-        f"{role}/{key}": value
-        for role, values in config.roles.items()
-        for key, value in values.items()
-    }
-    for values in list(config.roles.values())[:1]:
-        owned |= values
+    owned: dict[str, Json] = {}
+    for role, values in config.roles.items():
+        for key, value in values.items():
+            prefixed = f"{role}/{key}"
+            owned[prefixed if prefixed in config.values else key] = value
     job = {
         key: value
         for key, value in config.values.items()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
+from slime_logging.layout.leaves import leaves
 from slime_logging.redaction.redact import Redactor
 from slime_logging.roles.roles import Override, RoleSet, parse_role_file
 from slime_logging.values.json_value import Json
@@ -26,17 +27,37 @@ they have one owner.
 """
 
 
-def scope_of(role: str | None) -> str:
-    """The scope of a role: "" for the actor and for processes without a configuration of their own,
-    else the role.
+class RoleConfig(Namespace):
+    """What a process outside of slime tells of itself: `config`, its configuration as nested plain
+    JSON, all of it under the prefix of its role; beside it the arguments that say how it is
+    tracked.
     """
-    return "" if role is None or role in UNPREFIXED_ROLES else role
+
+    config: dict[str, Json]
+    role: str | None
+
+
+def scope_of(role: str | None, args: object = None) -> str:
+    """The scope of a role: "" for slime's actor and for processes without a configuration of their
+    own, else the role.
+    """
+    is_prefixed = isinstance(args, RoleConfig) or role not in UNPREFIXED_ROLES
+    return role if role is not None and is_prefixed else ""
+
+
+def has_own_values(role: str | None, args: object) -> bool:
+    """Whether a process that joins has a configuration to record; one of slime's without a role has
+    the primary's.
+    """
+    return role is not None or isinstance(args, RoleConfig)
 
 
 def run_roles(args: object) -> tuple[str, ...]:
-    """The roles that the primary knows to have arguments of their own: the actor, and the critic
-    where there is one.
+    """The roles that the primary knows to have arguments of their own: slime's actor, and the
+    critic where there is one.
     """
+    if isinstance(args, RoleConfig):
+        return ()
     return ("actor", "critic") if getattr(args, "use_critic", False) else ("actor",)
 
 
@@ -55,6 +76,8 @@ def primary_scopes(
     Raises:
         RoleConfigError: the role file has mistakes.
     """
+    if isinstance(args, RoleConfig):
+        return {"": {"env_vars": dict(redactor.config(to_json_mapping(env_vars)))}}
     role_set = parse_role_file(args, getattr(args, "megatron_config_path", None) or None)
     roles = run_roles(args)
     values = role_values(role_set.args.get("actor", args), redactor)
@@ -67,6 +90,8 @@ def primary_scopes(
 
 def role_values(args: object, redactor: Redactor) -> dict[str, Json]:
     """The arguments of one role as plain, redacted JSON, un-prefixed."""
+    if isinstance(args, RoleConfig):
+        return leaves(redactor.config(args.config))
     return redactor.config(
         arguments_to_json(args if isinstance(args, (Namespace, Mapping)) else vars(args))
     )
@@ -76,9 +101,16 @@ def own_values(args: object, redactor: Redactor) -> dict[str, Json]:
     """What a role's process says of its role: `role_values` without what differs between the
     processes of the role.
     """
-    return {
-        key: value for key, value in role_values(args, redactor).items() if key not in PROCESS_KEYS
-    }
+    values = role_values(args, redactor)
+    if isinstance(args, RoleConfig):
+        return values
+    return {key: value for key, value in values.items() if key not in PROCESS_KEYS}
+
+
+def late_values(args: object, values: Mapping[str, object], redactor: Redactor) -> dict[str, Json]:
+    """Values that became known late, in the same form as those of these arguments."""
+    hidden = redactor.config(to_json_mapping(values))
+    return leaves(hidden) if isinstance(args, RoleConfig) else hidden
 
 
 def override_values(role_set: RoleSet, role: str, redactor: Redactor) -> dict[str, Json]:
@@ -114,7 +146,7 @@ def flatten(scopes: Mapping[str, Mapping[str, Json]], roles: Sequence[str]) -> R
     values = dict(scopes.get("", {}))
     by_role: dict[str, Mapping[str, Json]] = {}
     for role in roles:
-        own = scopes.get(scope_of(role))
+        own = scopes.get(role, scopes.get(scope_of(role)))
         if own is not None:
             by_role[role] = {key: value for key, value in own.items() if not _is_of_the_run(key)}
     for scope, own in scopes.items():
@@ -124,4 +156,8 @@ def flatten(scopes: Mapping[str, Mapping[str, Json]], roles: Sequence[str]) -> R
 
 
 def _is_of_the_run(key: str) -> bool:
-    return "/" in key or key in ("env_vars", "redacted_keys")
+    return (
+        key in ("env_vars", "redacted_keys")
+        or key.startswith(("overrides/", "process/", "resume/"))
+        or "/process/" in key
+    )

@@ -78,6 +78,12 @@ def session_of(args: object) -> Session | None:
     return _sessions[-1] if _sessions else None
 
 
+def session_with(args: object) -> Session | None:
+    """The session that was begun with exactly these arguments; None once it has ended."""
+    session = session_of(args)
+    return session if session is not None and session.args is args else None
+
+
 def end(session: Session, exit_code: int) -> None:
     """End a session, and print what its trackers have not confirmed; never raises."""
     _sessions.remove(session)

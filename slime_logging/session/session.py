@@ -26,6 +26,9 @@ from slime_logging.delivery.spec import DeliverySpec, tracker_environment
 from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see
 from slime_logging.layout.scope import (
     UNPREFIXED_ROLES,
+    RoleConfig,
+    has_own_values,
+    late_values,
     own_values,
     primary_scopes,
     run_roles,
@@ -110,9 +113,9 @@ class Session:
     def log_config(self, values: Mapping[str, Any], role: str | None) -> None:
         """Record configuration values that became known late."""
         if not self.is_finished:
-            hidden = self.redactor.config(to_json_mapping(values))
+            hidden = late_values(self.args, values, self.redactor)
             role = self.redactor.key(role) if role else self.role
-            self.recorder.config(scope_of(role), RANK_LATE, hidden)
+            self.recorder.config(scope_of(role, self.args), RANK_LATE, hidden)
 
     def finish(self, exit_code: int) -> list[DeliveryResult]:
         """End this process's part with the code that it deserves, and wait, bounded, until the
@@ -202,8 +205,8 @@ def start_primary(args: Namespace, settings: Settings, role: str | None) -> Sess
     for scope, values in scopes.items():
         known = {"wandb_run_id": run.run_id} if "wandb_run_id" in values else {}
         session.recorder.config(scope, RANK_EXPECTED, {**values, **known})
-    if scope_of(role):
-        session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
+    if scope_of(role) or isinstance(args, RoleConfig):
+        session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
     session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
     publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
@@ -251,8 +254,8 @@ def join(
     except BaseException:
         directory.locks.unlock()
         raise
-    if role is not None:
-        session.recorder.config(scope_of(role), RANK_OWN, own_values(args, redactor))
+    if has_own_values(role, args):
+        session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
     session.deliver(run, delivers, is_shared=run.is_shared)
     return session
