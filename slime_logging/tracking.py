@@ -245,6 +245,8 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
     tell(
         f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}"
     )
+    for name, address in session.directory.read().addresses.items():
+        tell(f"slime_logging: {name}: {address}")
 
 
 def _tracker_label(name: str, settings: Settings) -> str:

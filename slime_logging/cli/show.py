@@ -179,9 +179,11 @@ def _addresses(status: RunStatus) -> dict[str, str]:
     """Where to look at the run, by tracker: a page's address, or the command that shows it."""
     from slime_logging.backends.address import address_of
 
+    # Said anew, because the directory may have been moved since its job wrote run.json.
     facts = status.run.facts(status.path, status.run.options)
     found = {name: address_of(name, facts) for name in status.run.trackers}
-    return {name: a.command or a.place for name, a in found.items() if a is not None}
+    pages = {d.destination.partition("-")[0]: d.page for d in status.deliveries if d.page}
+    return {name: a.command or a.place for name, a in found.items() if a is not None} | pages
 
 
 def _advice(status: RunStatus) -> list[str]:

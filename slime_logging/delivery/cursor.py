@@ -40,7 +40,8 @@ class Cursor:
     """The state of one delivery to one destination (see `backends.destination`).
 
     `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why. `only`
-    names the process whose own journals it delivers, "" where it delivers all of the run.
+    names the process whose own journals it delivers, "" where it delivers all of the run. `page` is
+    the run's address at a server, as its client told it.
     """
 
     backend: str
@@ -53,6 +54,7 @@ class Cursor:
     updated_s: float = 0.0
     places: dict[str, Place] = field(default_factory=dict)
     absorbed: list[str] = field(default_factory=list)
+    page: str = ""
 
     def place(self, journal: str) -> Place:
         """The place in a journal, from its start when it is new."""

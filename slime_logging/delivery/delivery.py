@@ -277,6 +277,10 @@ class Delivery:
         self._backend.open(self._facts, self._writer)
         self._is_open = True
         self._num_opens += 1
+        page = str(getattr(self._backend, "page", ""))
+        if page and page != self._cursor.page:
+            self._cursor.page = page
+            logger.warning("slime_logging: %s: %s", self.name, page)
         if self._num_opens > 1:
             self._feed.has_new_config = (
                 True  # the client that is gone may not have brought it there

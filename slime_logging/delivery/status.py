@@ -54,6 +54,7 @@ class DeliveryStatus:
     num_left: int
     num_set_aside: int
     updated_s: float
+    page: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +162,7 @@ def _status(destination: str, cursors: list[Cursor], num_rows: int) -> DeliveryS
         num_left=max(0, num_rows - num_confirmed - merged.num_set_aside),
         num_set_aside=merged.num_set_aside,
         updated_s=last.updated_s,
+        page=next((cursor.page for cursor in reversed(cursors) if cursor.page), ""),
     )
 
 

@@ -61,6 +61,7 @@ class RunFile:
     """What `run.json` says. `num_starts` counts primaries: 1, and one more for each resume. Times
     are Unix seconds.
 
+    `addresses` says where each tracker shows the run: a page, or the command that shows it.
     `is_shared` tells that processes which do not see this directory may deliver to W&B for
     themselves.
     """
@@ -76,6 +77,7 @@ class RunFile:
     roles: tuple[str, ...]
     axes: Mapping[str, str]
     options: Mapping[str, Any] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
     host: str = field(default_factory=socket.gethostname)
     schema: int = SCHEMA
 

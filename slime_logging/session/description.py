@@ -10,7 +10,9 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 
+from slime_logging.backends.address import address_of
 from slime_logging.delivery.system import STEP_KEY
 from slime_logging.layout.scope import to_json_mapping
 from slime_logging.record.run import RunFile, now_s
@@ -48,7 +50,7 @@ def describe_run(
     group = settings.group
     named = group or settings.project
     suffix = f"-{run_id}" if settings.has_suffix or not group else ""
-    return RunFile(
+    made = RunFile(
         run_id=run_id,
         project=as_name(redactor.text(settings.project)),
         name=as_name(redactor.text(settings.name or f"{named}{suffix}")),
@@ -62,6 +64,10 @@ def describe_run(
         options=redactor.config(to_json_mapping(settings.public_options()))
         | shown_options(settings, redactor),
     )
+    facts = made.facts(settings.directory / run_id, {**settings.options, **made.options})
+    found = {name: address_of(name, facts) for name in settings.trackers}
+    addresses = {name: redactor.text(a.command or a.place) for name, a in found.items() if a}
+    return replace(made, addresses=addresses)
 
 
 def shown_options(settings: Settings, redactor: Redactor) -> dict[str, Json]:

@@ -158,3 +158,24 @@ def test_torch_is_not_imported_for_a_file_without_dtypes(right: str) -> None:
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
         == 0
     )
+
+
+def test_a_parser_in_the_current_directory_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the job's own script finds it; its arguments are then known, and without it are told as possible."""
+    (tmp_path / "my_own_job.py").write_text(
+        "import argparse\n\ndef build():\n    made = argparse.ArgumentParser()\n"
+        "    made.add_argument('--my-own', type=float, default=1.0)\n    return made\n"
+    )
+    path = tmp_path / "roles.yaml"
+    path.write_text("megatron:\n  - role: critic\n    overrides: {my_own: 2.0}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "sys.path", [entry for entry in sys.path if entry not in ("", str(tmp_path))]
+    )
+    result = check(str(path), "--parser", "my_own_job:build")
+    assert result.exit_code == 0, result.output
+    result = check(str(path))
+    assert result.exit_code == 1
+    assert "check with --parser MODULE:NAME" in " ".join(result.output.split())

@@ -88,3 +88,74 @@ def test_what_is_read_is_bounded(run: Path, monkeypatch: pytest.MonkeyPatch) -> 
     output = show(run)
     assert "never read" not in output
     assert "why" in output
+
+
+def cursor(run: Path, destination: str, state: str, reason: str, **changes: object) -> None:
+    told = {
+        "backend": destination.partition("-")[0],
+        "destination": destination,
+        "label": "x",
+        "state": state,
+    }
+    told |= {"reason": reason, "updated_s": 1.0, "places": {}, **changes}
+    (run / "delivery" / f"{destination}@x.json").write_text(json.dumps(told))
+
+
+@pytest.mark.parametrize("columns", ["80", "120", ""])
+def test_a_reason_stands_whole_under_the_table(run: Path, columns: str) -> None:
+    """At 80 columns, at 120, and piped; no word is cut, no line too long for a terminal."""
+    reason = "the server said: " + " ".join(f"word{number}" for number in range(60))
+    cursor(run, "wandb-online", "waiting", reason)
+    result = CliRunner().invoke(
+        app, ["show", str(run)], env={"COLUMNS": columns or None, "NO_COLOR": "1"}
+    )
+    told = result.output.splitlines()
+    assert reason in " ".join(result.output.split())
+    assert "…" not in result.output
+    assert not columns or max(
+        len(line) for line in told if "slime-logging sync" not in line and str(run) not in line
+    ) <= int(columns)
+    assert columns or any(reason in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("destination", "words"),
+    [
+        ("wandb-online", ["--to", "wandb", "--online"]),
+        ("trackio", ["--to", "trackio"]),
+        ("swanlab-online", ["--to", "swanlab", "-o", "swanlab_mode=cloud"]),
+        ("mlflow-0a1b2c3d", ["--to", "mlflow", "-o", "mlflow_tracking_uri=THE-SERVER"]),
+    ],
+)
+def test_the_advice_leads_where_something_is_left(
+    run: Path, destination: str, words: list[str]
+) -> None:
+    """The sync that it names delivers to that place, not to the job's own trackers only."""
+    cursor(run, destination, "waiting", "down")
+    (line,) = [line for line in show(run).splitlines() if line.startswith("slime-logging sync")]
+    assert line.split() == ["slime-logging", "sync", str(run), *words]
+
+
+def test_a_page_that_the_client_told_is_shown(tmp_path: Path) -> None:
+    args = Namespace(
+        tracking_dir=str(tmp_path),
+        wandb_run_id="job",
+        tracking_system_metrics="off",
+        use_tensorboard=True,
+    )
+    with slime_logging.tracked(args):
+        pass
+    cursor(tmp_path / "job", "wandb-online", "closed", "", page="https://wandb.ai/us/p/runs/job")
+    told = show(tmp_path / "job")
+    assert "wandb: https://wandb.ai/us/p/runs/job" in told
+    assert (
+        f"tensorboard: tensorboard --load_fast=false --logdir {tmp_path / 'job' / 'tensorboard'}"
+        in told
+    )
+    held = json.loads((tmp_path / "job" / "run.json").read_text())["addresses"]
+    assert held["tensorboard"].endswith(str(tmp_path / "job" / "tensorboard"))
+
+
+def test_the_version_is_told() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"slime-logging {slime_logging.__version__}\n")

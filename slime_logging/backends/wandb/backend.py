@@ -69,6 +69,7 @@ class WandbBackend:
         self._open_timeout_s = open_timeout_s
         self._read_timeout_s = read_timeout_s
         self._link: Link | None = None
+        self.page = ""
         self._run: RunFacts | None = None
         self._config: dict[str, Json] = {}
         self._last_row: str | None = None
@@ -89,7 +90,7 @@ class WandbBackend:
             num_before=next(_num_opened),
         )
         try:
-            self._link.ask(
+            url = self._link.ask(
                 "open",
                 settings,
                 dict(run.axes),
@@ -99,6 +100,7 @@ class WandbBackend:
         except (TryAgain, WillNeverWork):
             self._release()
             raise
+        self.page = url if is_online(run) and isinstance(url, str) else ""
 
     def settle_s(self, run: RunFacts) -> float:
         """Offline until a killed client's process has seen that it is alone; online until the

@@ -50,9 +50,9 @@ class Session:
         self._media_keys: set[str] = set()
         self._next_check_s = 0.0
 
-    def open(self, settings: Mapping[str, Any], axes: Mapping[str, str], directory: str) -> None:
-        """Create or continue the run, and declare every axis of the table; `directory` holds the
-        files of its media.
+    def open(self, settings: Mapping[str, Any], axes: Mapping[str, str], directory: str) -> str:
+        """Create or continue the run, and declare every axis of the table; returns the address of
+        its page. `directory` holds the files of its media.
         """
         import wandb
 
@@ -71,6 +71,7 @@ class Session:
             self._declare(step_key)
             self._axes[prefix] = step_key
             self._run.define_metric(f"{prefix}/*", step_metric=step_key, summary=SUMMARY)
+        return str(self._run.url or "")
 
     def set_config(self, changed: Mapping[str, Any]) -> None:
         """Add the keys that changed."""

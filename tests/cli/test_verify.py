@@ -1,0 +1,32 @@
+"""`slime-logging verify` of a job that runs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+import slime_logging
+from slime_logging.cli.app import app
+
+
+def test_a_running_job_is_said_to_run(tmp_path: Path) -> None:
+    """What is on its way is missing, not wrong; nothing is told as unknown."""
+    args = Namespace(
+        tracking_dir=str(tmp_path),
+        wandb_run_id="job",
+        tracking_system_metrics="off",
+        use_tensorboard=True,
+    )
+    with slime_logging.tracked(args):
+        for step in range(3000):
+            slime_logging.log(args, {"train/step": step, "train/loss": 1.0}, "train/step")
+        result = CliRunner().invoke(app, ["verify", str(tmp_path / "job")], env={"COLUMNS": "120"})
+        told = result.output
+    assert "The run is still running" in told
+    assert "NOT EQUAL" not in told
+    assert "unknown:" not in told
+    assert result.exit_code == (0 if ": equal" in told else 1)
+    result = CliRunner().invoke(app, ["verify", str(tmp_path / "job")], env={"COLUMNS": "120"})
+    assert "still running" not in result.output
