@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, plain, told_plainly
+from slime_logging.cli.runs import DirectoryOption, open_run, plain, told_plainly
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slime_logging.record.run import RunDirectory
     from slime_logging.report.gather import Report
 
@@ -17,26 +19,31 @@ REPORT_FILE = "report.html"
 
 
 def report(
-    run: RunArgument,
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Each run's directory, or its id below --tracking-dir."
+        ),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help=f"The page. Default: {REPORT_FILE} in the run's directory."
+            "--output", "-o", help=f"The page. Default: {REPORT_FILE} in the first run's directory."
         ),
     ] = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
-    """Write one HTML page of a run: what differs between its roles, a chart for each metric, the
-    whole configuration.
+    """Write one HTML page of a run, or of several side by side: what differs, a chart for each
+    metric, the whole configuration.
 
-    It needs no tracker and no server, works while the job runs, and can be mailed: one file,
-    without scripts.
+    It needs no tracker and no server, works while the job runs, and can be mailed: one file that
+    loads nothing.
 
     Examples:
 
         slime-logging report tracking/abc12345
 
-        slime-logging report abc12345 -o ppo.html
+        slime-logging report abc12345 def67890 -o both.html
     """
     from rich.console import Console
 
@@ -44,16 +51,17 @@ def report(
     from slime_logging.report.page import page
 
     with told_plainly():
-        directory = open_run(run, tracking_dir)
-        path = output or directory.path / REPORT_FILE
-        data = page(_gather(directory)).encode()
+        found = (open_run(run, tracking_dir) for run in runs)
+        directories = list({directory.path.resolve(): directory for directory in found}.values())
+        path = output or directories[0].path / REPORT_FILE
+        data = page(_gather(directories)).encode()
         write_whole(path, data)
     Console().print(
         plain(f"{path}: {len(data) / 2**20:.1f} MiB. Open it in a browser."), soft_wrap=True
     )
 
 
-def _gather(directory: RunDirectory) -> Report:
+def _gather(directories: Sequence[RunDirectory]) -> Report:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -68,4 +76,4 @@ def _gather(directory: RunDirectory) -> Report:
     ]
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
-        return gather(directory, lambda rows: progress.advance(task, rows))
+        return gather(directories, lambda rows: progress.advance(task, rows))

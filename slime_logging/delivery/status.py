@@ -7,17 +7,18 @@ readers, damaged lines are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from slime_logging.delivery.aside import SetAside, read_set_aside
 from slime_logging.delivery.cursor import Cursor, next_cursor, read_cursors
 from slime_logging.delivery.fold import ConfigFold
 from slime_logging.record.entries import Opening, decode_config
 from slime_logging.record.journal import JournalReader
-from slime_logging.record.reading import read_all, read_records, read_rows
+from slime_logging.record.reading import read_batches, read_opening, read_records, read_rows
 from slime_logging.record.run import RunDirectory, RunFile
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig
@@ -74,11 +75,25 @@ class RunStatus:
         return sum(journal.num_rows for journal in self.journals)
 
 
-def run_status(directory: RunDirectory) -> RunStatus:
-    """Read a run's directory; raises `RunNotFoundError` when it is none."""
+See = Callable[[Opening, Sequence[dict[str, Any]]], None]
+"""Looks at records of the process that this opening line names, in their order."""
+
+
+def run_status(directory: RunDirectory, see: See = lambda _opening, _records: None) -> RunStatus:
+    """Read a run's directory, start after start, each journal once.
+
+    Args:
+        directory: the run's.
+        see: called with all records.
+
+    Raises:
+        RunNotFoundError: it is no run.
+    """
     run = directory.read()
+    openings = ((path, read_opening(path)) for path in directory.journal_paths())
+    known = sorted((o.start, o.time_s, path) for path, o in openings if o is not None)
     journals = tuple(
-        status for path in directory.journal_paths() if (status := journal_status(path)) is not None
+        status for _, _, path in known if (status := journal_status(path, see)) is not None
     )
     num_rows = sum(journal.num_rows for journal in journals)
     return RunStatus(
@@ -91,28 +106,35 @@ def run_status(directory: RunDirectory) -> RunStatus:
     )
 
 
-def journal_status(path: Path) -> JournalStatus | None:
+def journal_status(path: Path, see: See = lambda _opening, _records: None) -> JournalStatus | None:
     """One journal, read from its start to its end; None when it does not begin as a journal
     does.
+
+    Args:
+        path: the journal's.
+        see: called with all records.
     """
     opening: Opening | None = None
     num_rows, num_records, last_seq, last_s = 0, 0, -1, 0.0
     exit_code: int | None = None
     reader = JournalReader(path)
     try:
-        for _, record in read_all(reader):
-            if opening is None:
-                opening = Opening.of(record)
-            num_records += 1
-            num_rows += record.get("kind") == "row"
-            last_s = max(
-                last_s, record["time_s"] if isinstance(record.get("time_s"), (int, float)) else 0.0
-            )
-            if record.get("kind") == "finish" and isinstance(record.get("exit_code"), int):
-                exit_code = record["exit_code"]
-            last_seq = max(
-                last_seq, record["seq"] if isinstance(record.get("seq"), int) else num_records - 1
-            )
+        for batch in read_batches(reader):
+            records = [record for _, record in batch]
+            if opening is None and records:
+                opening = Opening.of(records[0])
+            num_records += len(records)
+            kinds = [record.get("kind") for record in records]
+            num_rows += kinds.count("row")
+            times = [record.get("time_s") for record in records]
+            last_s = max(last_s, *(t for t in times if isinstance(t, (int, float))), 0.0)
+            seqs = [record.get("seq") for record in records]
+            last_seq = max(last_seq, num_records - 1, *(n for n in seqs if isinstance(n, int)))
+            for kind, record in zip(kinds, records, strict=True):
+                if kind == "finish" and isinstance(record.get("exit_code"), int):
+                    exit_code = record["exit_code"]
+            if opening is not None:
+                see(opening, records)
         if opening is None:
             return None
         return JournalStatus(

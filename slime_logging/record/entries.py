@@ -127,30 +127,42 @@ def decode_row(record: Mapping[str, Any], opening: Opening) -> Row:
     """A parsed line of kind `row` as the row that was logged; raises `ValueError` when it is
     malformed.
     """
-    metrics = record.get("metrics")
-    nonfinite = record.get("nonfinite") or {}
-    step = record.get("step")
-    if (
-        not isinstance(metrics, dict)
-        or not isinstance(nonfinite, dict)
-        or not isinstance(record.get("step_key"), str)
-    ):
-        raise ValueError("a row without metrics or step key")
-    if isinstance(step, str):
-        step = _NONFINITE.get(step)
-    if not isinstance(step, (int, float)) or not isinstance(record.get("seq"), int):
-        raise ValueError("a row without a step or sequence number")
+    step_key, step, metrics = decode_metrics(record)
+    if not isinstance(record.get("seq"), int):
+        raise ValueError("a row without a sequence number")
     return Row(
         journal=opening.journal,
         seq=record["seq"],
         time_s=_number(record.get("time_s")),
         role=opening.role,
-        step_key=record["step_key"],
+        step_key=step_key,
         step=step,
-        metrics={
-            **metrics,
-            **{key: _NONFINITE.get(text, math.nan) for key, text in nonfinite.items()},
-        },
+        metrics=metrics,
+    )
+
+
+def decode_metrics(record: Mapping[str, Any]) -> tuple[str, float, dict[str, Json]]:
+    """Step key, step and metrics of a parsed line of kind `row`; raises `ValueError` when it is
+    malformed.
+    """
+    metrics = record.get("metrics")
+    nonfinite = record.get("nonfinite")
+    step_key = record.get("step_key")
+    step = record.get("step")
+    if not isinstance(metrics, dict) or not isinstance(step_key, str):
+        raise ValueError("a row without metrics or step key")
+    if isinstance(step, str):
+        step = _NONFINITE.get(step)
+    if not isinstance(step, (int, float)):
+        raise ValueError("a row without a step")
+    if not nonfinite:
+        return step_key, step, metrics
+    if not isinstance(nonfinite, dict):
+        raise ValueError("a row whose values that are not finite have no names")
+    return (
+        step_key,
+        step,
+        metrics | {k: _NONFINITE.get(str(v), math.nan) for k, v in nonfinite.items()},
     )
 
 

@@ -25,7 +25,8 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -224,14 +225,13 @@ class JournalReader:
             taken whole.
             has_rows: False passes over the metrics rows without parsing them.
         """
+        lines = [
+            (end, line)
+            for end, line in self._lines(max_bytes)
+            if has_rows or not line.startswith(ROW_PREFIX)
+        ]
         records = []
-        for end, line in self._lines(max_bytes):
-            if not has_rows and line.startswith(ROW_PREFIX):
-                continue
-            try:
-                record = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                record = None
+        for (end, line), record in zip(lines, _parsed([line for _, line in lines]), strict=True):
             if isinstance(record, dict) and not _is_too_deep(line, record):
                 records.append((end, record))
             else:
@@ -281,6 +281,24 @@ class JournalReader:
     def _skip_overlong(self, num_bytes: int) -> None:
         self.offset += num_bytes
         self._is_skipping = True
+
+
+def _parsed(lines: Sequence[bytes]) -> Sequence[object]:
+    """Each line as JSON, None where it is not. All at once takes half of the time."""
+    with suppress(orjson.JSONDecodeError):
+        if len(lines) < 2:
+            return [orjson.loads(line) for line in lines]
+        found: list[object] = orjson.loads(b"[" + b",".join(lines) + b"]")
+        if len(found) == len(lines):
+            return found
+    return [_parsed_alone(line) for line in lines]
+
+
+def _parsed_alone(line: bytes) -> object:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _is_too_deep(line: bytes, record: object) -> bool:

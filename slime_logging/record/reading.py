@@ -39,9 +39,17 @@ def read_all(
     reader: JournalReader, *, has_rows: bool = True
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every record from the reader's offset to the end, each with the offset behind it."""
+    for batch in read_batches(reader, has_rows=has_rows):
+        yield from batch
+
+
+def read_batches(
+    reader: JournalReader, *, has_rows: bool = True
+) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+    """The same, as many records at a time as are read at once."""
     while True:
         before = reader.offset
-        yield from reader.read(has_rows=has_rows)
+        yield reader.read(has_rows=has_rows)
         if reader.offset == before:
             return
 

@@ -1,18 +1,32 @@
-"""A chart as the numbers that an SVG needs: lines in a box of `WIDTH` by `HEIGHT` units, and the
-marks of its axes.
+"""A chart as an SVG needs it: for each process a line of means over a band from the lowest to the
+highest values, in a box of `WIDTH` by `HEIGHT` units.
+
+Policy: nothing is outside of the box. What is drawn also stands beside it as numbers, for the
+page's script: it shows them under the pointer, and draws the same on the other scale.
 """
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Mapping, Sequence
+import string
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from slime_logging.report.course import Course, Point
+from slime_logging.report.course import Course, Stretch
+from slime_logging.report.scale import (
+    Scale,
+    is_flattened,
+    linear_scale,
+    log_scale,
+    number_text,
+    steps_scale,
+)
 
-WIDTH, HEIGHT = 320, 120
-NUM_MARKS = 5
+WIDTH, HEIGHT = 640, 240
+
+_DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+_PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
+
+_Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,127 +35,173 @@ class Mark:
     text.
     """
 
-    place: float
+    place: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of the legend: short, and in full."""
+
+    text: str
+    full: str
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
-    """One role's course: the `d` of an SVG path, its single points as (x, y), and its last value as
-    text.
+    """One process's course: the `d` of SVG paths, and its first, lowest, highest and last value.
+
+    `data` is what the paths show, line by line: each stretch as its step, lowest, mean and highest
+    value, or as step and value where `is_exact`. Each is a share of its scale: a whole number, of
+    which all its digits are 1; steps in four characters of six bits, values in three.
     """
 
-    role: str
     number: int
+    label: str
+    band: str
     path: str
-    dots: tuple[tuple[float, float], ...]
-    last: str
+    dots: str
+    figures: tuple[Figure, ...]
     num_points: int
     num_gaps: int
+    is_exact: bool
+    data: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One metric: a line for each role that logged it."""
+    """One metric: a line for each process that logged it; drawn on the scale that suits it."""
 
     title: str
     axis: str
     lines: tuple[Line, ...]
-    x_marks: tuple[Mark, ...]
-    y_marks: tuple[Mark, ...]
+    steps: Scale
+    linear: Scale
+    log: Scale
+    is_log: bool
+
+    @property
+    def x_marks(self) -> tuple[Mark, ...]:
+        """The marks of the step axis."""
+        return _marks(self.steps, lambda share: round(share * WIDTH))
+
+    @property
+    def y_marks(self) -> tuple[tuple[str, tuple[Mark, ...]], ...]:
+        """The marks of the value axis, of each scale by its name."""
+        return tuple(
+            (name, _marks(scale, lambda share: round((1 - share) * HEIGHT)))
+            for name, scale in (("linear", self.linear), ("log", self.log))
+        )
 
 
 def chart(
-    title: str, axis: str, courses: Mapping[str, Course], role_numbers: Mapping[str, int]
+    title: str,
+    axis: str,
+    courses: Sequence[tuple[int, str, Course]],
+    step_ends: tuple[float, float],
+    num_stretches: int,
 ) -> Chart:
     """Draw the courses of a metric over one pair of axes.
 
     Args:
-        title: the metric. axis: its step key. courses: role -> its course, with a point at least in
-        one of them.
-        role_numbers: role -> the number of its colour, the same in all charts.
+        title: the metric.
+        axis: its step key.
+        courses: a process's number, its label and its course; one of them has a point.
+        step_ends: the first and last step that the axis shows.
+        num_stretches: into how many stretches a line is cut at the most.
     """
-    drawn = [course for course in courses.values() if course.last is not None]
-    steps = [step for course in drawn for line in course.lines() for step, _ in line]
-    x_from, x_to = _range(min(steps), max(steps))
-    y_from, y_to = _range(min(course.low for course in drawn), max(course.high for course in drawn))
+    drawn = [course.lines(num_stretches) for _, _, course in courses]
+    stretches = [stretch for lines in drawn for line in lines for stretch in line]
+    low = min(course.low for _, _, course in courses)
+    high = max(course.high for _, _, course in courses)
+    values = [value for each in stretches for value in (each.low, each.mean, each.high)]
+    linear, log = linear_scale(low, high), log_scale(low, high, [each.mean for each in stretches])
+    is_log = is_flattened(values)
+    steps = steps_scale(*step_ends)
+    scale = log if is_log else linear
+    lines = tuple(
+        _line(course, of_course, steps, scale)
+        for course, of_course in zip(courses, drawn, strict=True)
+    )
+    return Chart(title, axis, lines, steps, linear, log, is_log)
 
-    def place(point: Point) -> tuple[float, float]:
-        return (
-            round(_share(point[0], x_from, x_to) * WIDTH, 1),
-            round((1 - _share(point[1], y_from, y_to)) * HEIGHT, 1),
-        )
 
-    lines = []
-    for role, course in courses.items():
-        placed = [[place(point) for point in line] for line in course.lines()]
-        lines.append(
-            Line(
-                role=role,
-                number=role_numbers[role],
-                path=" ".join(_path(points) for points in placed if len(points) > 1),
-                dots=tuple(points[0] for points in placed if len(points) == 1),
-                last="-" if course.last is None else number_text(course.last[1]),
-                num_points=course.num_points,
-                num_gaps=course.num_gaps,
-            )
-        )
-    return Chart(
-        title,
-        axis,
-        tuple(lines),
-        x_marks=tuple(
-            Mark(_share(x, x_from, x_to) * WIDTH, number_text(x)) for x in marks(x_from, x_to)
-        ),
-        y_marks=tuple(
-            Mark((1 - _share(y, y_from, y_to)) * HEIGHT, number_text(y))
-            for y in marks(y_from, y_to)
-        ),
+def _line(
+    of: tuple[int, str, Course], drawn: Sequence[Sequence[Stretch]], steps: Scale, scale: Scale
+) -> Line:
+    number, label, course = of
+    is_exact = all(stretch.num == 1 for line in drawn for stretch in line)
+    band: list[str] = []
+    paths: list[str] = []
+    dots: list[str] = []
+    data: list[str] = []
+    for line in drawn:
+        shares = [
+            (steps.share(each.step), *map(scale.share, (each.low, each.mean, each.high)))
+            for each in line
+        ]
+        means = [_place(x, mean) for x, _, mean, _ in shares]
+        (paths if len(line) > 1 else dots).append(_path(means))
+        if not is_exact:
+            lows = [_place(x, low) for x, low, _, _ in shares]
+            band.append(_path([_place(x, high) for x, _, _, high in shares] + lows[::-1]) + "z")
+            data.append("".join(_encoded(*each) for each in shares))
+        else:
+            data.append("".join(_encoded(x, mean) for x, _, mean, _ in shares))
+    ends = (
+        (None, None, None, None)
+        if course.first is None or course.last is None
+        else (course.first[1], course.low, course.high, course.last[1])
+    )
+    return Line(
+        number=number,
+        label=label,
+        band="".join(band),
+        path="".join(paths),
+        dots="".join(dots),
+        figures=tuple(_figure(value) for value in ends),
+        num_points=course.num_points,
+        num_gaps=course.num_gaps,
+        is_exact=is_exact,
+        data=".".join(data),
     )
 
 
-def marks(low: float, high: float) -> list[float]:
-    """Round values from `low` to `high`, `NUM_MARKS` at the most: steps of 1, 2 or 5 times a power
-    of ten.
-    """
-    width = high - low
-    if not sys.float_info.min < width < math.inf:
-        return [low, high]
-    size = 10.0 ** math.floor(math.log10(width))
-    for factor in (0.2, 0.5, 1.0, 2.0, 5.0, 10.0):
-        step = size * factor
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        if last - first < NUM_MARKS:
-            return [number * step for number in range(first, last + 1)]
-    return [low, high]
+def _figure(value: float | None) -> Figure:
+    if value is None:
+        return Figure("-", "")
+    text, full = number_text(value), repr(value)
+    return Figure(text, "" if float(text) == value else full)
 
 
-def number_text(value: float) -> str:
-    """A number in at most four significant digits; whole numbers below a million in all of
-    theirs.
-    """
-    if value == int(value) and abs(value) < 1e6:
-        return str(int(value))
-    return f"{value:.4g}"
+def _place(x: float, y: float) -> _Place:
+    return round(x * WIDTH), round((1 - y) * HEIGHT)
 
 
-def _range(low: float, high: float) -> tuple[float, float]:
-    """The ends of an axis: a single value gets some room around it, so that it does not lie on the
-    edge.
-    """
-    if low < high:
-        return low, high
-    room = abs(low) * 0.1 or 1.0
-    return max(-sys.float_info.max, low - room), min(sys.float_info.max, high + room)
+def _path(points: Sequence[_Place]) -> str:
+    """Through all points, relative and without spaces that are not needed: a page has thousands."""
+    (x, y), *others = points
+    moves = []
+    for next_x, next_y in others:
+        moves.append(f"{next_x - x} {next_y - y}")
+        x, y = next_x, next_y
+    rest = "l" + " ".join(moves).replace(" -", "-") if moves else "h0"
+    return f"M{points[0][0]} {points[0][1]}{rest}"
 
 
-def _share(value: float, low: float, high: float) -> float:
-    """How far a value is on the way from `low` to `high`, also where their difference is too large
-    or small.
-    """
-    width = high / 2 - low / 2
-    return (value / 2 - low / 2) / width if width else 0.5
+def _encoded(step: float, *values: float) -> str:
+    """One stretch, each number as `Line.data` has it."""
+    whole = _whole(step, 2**24 - 1)
+    text = _PAIRS[whole >> 12] + _PAIRS[whole & 4095]
+    for value in values:
+        whole = _whole(value, 2**18 - 1)
+        text += _PAIRS[whole >> 6] + _DIGITS[whole & 63]
+    return text
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
+def _whole(share: float, most: int) -> int:
+    return min(most, max(0, round(share * most)))
+
+
+def _marks(scale: Scale, place: Callable[[float], int]) -> tuple[Mark, ...]:
+    return tuple(Mark(place(scale.share(value)), number_text(value)) for value in scale.marks)

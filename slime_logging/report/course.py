@@ -1,19 +1,20 @@
-"""The course of a metric over its steps in bounded memory: the lowest and highest value of each
-stretch of points.
+"""The course of a metric over its steps in bounded memory: the lowest, the highest and the mean
+value of each stretch of points.
 
-Policy: the extremes of a metric are never smoothed away, because they are what one looks for; a
-course holds the same amount whether the run has a hundred rows or a million.
+Policy: the extremes of a metric are never smoothed away, because they are what one looks for; its
+first and last point stand alone. A course takes the same memory for a hundred rows and a million.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import le
 
 MAX_STRETCHES = 256
-"""A course is halved when it has as many: between half of it and all of it are drawn, some two
-pixels each.
-"""
+"""A course is thinned out when it would have more."""
 
 Point = tuple[float, float]
 """(step, value), both finite."""
@@ -21,56 +22,63 @@ Point = tuple[float, float]
 
 @dataclass(slots=True)
 class Stretch:
-    """Points that follow each other: the lowest and the highest of them, each with its number among
-    all points.
+    """Points that follow each other, from step `first` to step `last`; `is_start` where a line
+    begins.
     """
 
-    low: Point
-    high: Point
-    low_number: int
-    high_number: int
-    is_start: bool
-
-    def take(self, point: Point, number: int) -> None:
-        """One more point."""
-        if point[1] < self.low[1]:
-            self.low, self.low_number = point, number
-        elif point[1] > self.high[1]:
-            self.high, self.high_number = point, number
-
-    def join(self, later: Stretch) -> None:
-        """All points of the next stretch."""
-        if later.low[1] < self.low[1]:
-            self.low, self.low_number = later.low, later.low_number
-        if later.high[1] > self.high[1]:
-            self.high, self.high_number = later.high, later.high_number
+    first: float
+    last: float
+    low: float
+    high: float
+    total: float
+    num: int
+    is_start: bool = False
 
     @property
-    def points(self) -> list[Point]:
-        """One point or two, in their order."""
-        if self.low_number == self.high_number:
-            return [self.low]
-        return (
-            [self.low, self.high] if self.low_number < self.high_number else [self.high, self.low]
+    def step(self) -> float:
+        """The middle of its steps."""
+        return self.first if self.num == 1 else self.first / 2 + self.last / 2
+
+    @property
+    def mean(self) -> float:
+        """The mean of its values, from `low` to `high`."""
+        if self.num == 1:
+            return self.low
+        mean = self.total / self.num
+        if not math.isfinite(mean):  # the sum is beyond all doubles
+            return self.low / 2 + self.high / 2
+        return min(max(mean, self.low), self.high)
+
+    def joined(self, later: Stretch) -> Stretch:
+        """Its points and those of the next stretch, as one."""
+        return Stretch(
+            self.first,
+            later.last,
+            min(self.low, later.low),
+            max(self.high, later.high),
+            self.total + later.total,
+            self.num + later.num,
+            self.is_start,
         )
 
 
 @dataclass(slots=True)
 class Course:
-    """One metric of one role. Points come in the order of their rows; `begin_line` says that a new
-    line begins there.
+    """One metric of one process. Points come in the order of their rows.
 
     `num_gaps` counts values that are not finite: they interrupt the line.
     """
 
     num_points: int = 0
     num_gaps: int = 0
+    first: Point | None = None
     last: Point | None = None
     low: float = math.inf
     high: float = -math.inf
+    step_from: float = math.inf
+    step_to: float = -math.inf
     _stretches: list[Stretch] = field(default_factory=list)
     _per_stretch: int = 1
-    _num_in_last: int = 0
     _begins: bool = True
 
     def begin_line(self) -> None:
@@ -79,59 +87,120 @@ class Course:
         """
         self._begins = True
 
-    def add(self, step: float, value: float) -> None:
-        """Take in a point. A step below the last one begins a new line: the run went back to a
+    def add_all(self, steps: Sequence[float], values: Sequence[float]) -> None:
+        """Take in points. A step below the one before begins a new line: the run went back to a
         checkpoint.
         """
-        if not (math.isfinite(value) and math.isfinite(step)):
-            self.num_gaps += 1
-            self._begins = True
+        if math.isfinite(_sum(steps)) and math.isfinite(_sum(values)) and is_rising(steps):
+            self._add_run(steps, values)
             return
-        self._begins |= self.last is not None and step < self.last[0]
-        point = (step, value)
-        self.num_points += 1
-        self.last = point
-        if self._begins or self._num_in_last >= self._per_stretch:
-            self._stretches.append(
-                Stretch(point, point, self.num_points, self.num_points, self._begins)
-            )
-            self._num_in_last = 1
-            self._begins = False
-        else:
-            self._stretches[-1].take(point, self.num_points)
-            self._num_in_last += 1
-        self.low, self.high = min(self.low, value), max(self.high, value)
-        if len(self._stretches) >= MAX_STRETCHES:
-            self._halve()
+        begin = 0
+        for end, is_gap in _breaks(steps, values):
+            self._add_run(steps[begin:end], values[begin:end])
+            self.num_gaps += is_gap
+            self._begins |= is_gap
+            begin = end + is_gap
 
-    def lines(self) -> list[list[Point]]:
-        """The points to draw, line by line."""
-        lines: list[list[Point]] = []
-        for stretch in self._stretches:
-            if stretch.is_start or not lines:
+    def lines(self, at_most: int = MAX_STRETCHES) -> list[list[Stretch]]:
+        """What to draw, line by line: about `at_most` stretches, the last point by itself."""
+        stretches = self._stretches
+        if len(stretches) > at_most:
+            stretches = _joined(stretches, -(-len(stretches) // at_most), is_across_lines=False)
+        if len(stretches) > 2 * at_most:
+            stretches = _joined(stretches, -(-len(stretches) // at_most), is_across_lines=True)
+        lines: list[list[Stretch]] = []
+        for stretch in stretches:
+            if stretch.is_start:
                 lines.append([])
-            lines[-1] += stretch.points
+            lines[-1].append(stretch)
+        if self.last is not None and lines[-1][-1].num > 1:
+            lines[-1].append(_stretch([self.last[0]], [self.last[1]]))
         return lines
+
+    def _add_run(self, steps: Sequence[float], values: Sequence[float]) -> None:
+        """Points whose steps do not fall, all finite."""
+        if not values:
+            return
+        begin, end = 0, len(values)
+        if self.last is None:
+            self.first = (steps[0], values[0])
+        elif steps[0] < self.last[0]:
+            self._begins = True
+        if self._begins:
+            self._stretches.append(_stretch(steps[:1], values[:1]))
+            self._stretches[-1].is_start = True
+            self._begins, begin = False, 1
+        self.last = (steps[-1], values[-1])
+        self.num_points += end
+        self.low, self.high = min(self.low, min(values)), max(self.high, max(values))
+        self.step_from = min(self.step_from, steps[0])
+        self.step_to = max(self.step_to, steps[-1])
+        while len(self._stretches) + (end - begin) / self._per_stretch >= MAX_STRETCHES:
+            self._halve()
+        room = self._per_stretch - self._stretches[-1].num
+        if room > 0 and not self._stretches[-1].is_start and begin < end:
+            cut = min(end, begin + room)
+            later = _stretch(steps[begin:cut], values[begin:cut])
+            self._stretches[-1] = self._stretches[-1].joined(later)
+            begin = cut
+        for cut in range(begin, end, self._per_stretch):
+            behind = cut + self._per_stretch
+            self._stretches.append(_stretch(steps[cut:behind], values[cut:behind]))
 
     def _halve(self) -> None:
         """Join the stretches by pairs; across the beginnings of lines only where there are too many
         of those.
         """
-        self._stretches = _joined(self._stretches, is_across_lines=False)
+        self._stretches = _joined(self._stretches, 2, is_across_lines=False)
         if len(self._stretches) > MAX_STRETCHES * 3 // 4:
-            self._stretches = _joined(self._stretches, is_across_lines=True)
+            self._stretches = _joined(self._stretches, 2, is_across_lines=True)
         self._per_stretch *= 2
-        self._num_in_last = self._per_stretch
 
 
-def _joined(stretches: list[Stretch], *, is_across_lines: bool) -> list[Stretch]:
-    joined: list[Stretch] = []
-    can_join = False
-    for stretch in stretches:
-        can_join = can_join and (is_across_lines or not stretch.is_start)
-        if can_join:
-            joined[-1].join(stretch)
+def is_rising(steps: Sequence[float]) -> bool:
+    """Whether no step is below the one before."""
+    return all(map(le, steps, islice(steps, 1, None)))
+
+
+def _sum(values: Sequence[float]) -> float:
+    """The sum as a double; infinite where whole numbers are beyond them all."""
+    try:
+        return float(sum(values))
+    except OverflowError:
+        return math.inf
+
+
+def _breaks(steps: Sequence[float], values: Sequence[float]) -> Iterator[tuple[int, bool]]:
+    """Where runs of points end, and whether a value that is not finite ends them."""
+    before = -math.inf
+    for place, (step, value) in enumerate(zip(steps, values, strict=True)):
+        if not (math.isfinite(step) and math.isfinite(value)):
+            yield place, True
+            before = -math.inf
+        elif step < before:
+            yield place, False
+            before = step
+        else:
+            before = step
+    yield len(values), False
+
+
+def _stretch(steps: Sequence[float], values: Sequence[float]) -> Stretch:
+    return Stretch(steps[0], steps[-1], min(values), max(values), _sum(values), len(values))
+
+
+def _joined(stretches: Sequence[Stretch], size: int, *, is_across_lines: bool) -> list[Stretch]:
+    """Stretches that follow each other joined, `size` at a time; the first one stays alone, and the
+    first of each line where lines stay apart.
+    """
+    joined = list(stretches[:1])
+    room = 0
+    for stretch in stretches[1:]:
+        is_alone = stretch.is_start and not is_across_lines
+        if room and not is_alone:
+            joined[-1] = joined[-1].joined(stretch)
+            room -= 1
         else:
             joined.append(stretch)
-        can_join = not can_join
+            room = 0 if is_alone else size - 1
     return joined

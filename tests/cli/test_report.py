@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from argparse import Namespace
 from pathlib import Path
 
@@ -55,25 +53,21 @@ def test_a_place_that_cannot_be_written_is_told_in_one_line(run: Path) -> None:
     )
 
 
-def test_a_browser_opens_it(run: Path, tmp_path: Path) -> None:
-    """Where there is one: the charts and tables are in the page that it has built."""
-    browser = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
-    if browser is None:
-        pytest.skip("no browser here")
-    report(run)
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'browser'}",
-        "--dump-dom",
-    ]
-    done = subprocess.run(
-        [browser, *flags, f"file://{run}/report.html"], capture_output=True, text=True, timeout=120
-    )
-    assert "<figcaption>train/loss</figcaption>" in done.stdout
-    assert "<circle" in done.stdout
+def test_several_runs_make_one_page(run: Path, tmp_path: Path) -> None:
+    """In the first one's directory, with a line for each; a run that is named twice is there once."""
+    args = Namespace(lr=1e-5, tracking_dir=str(run.parent), wandb_run_id="other")
+    slime_logging.init_tracking(args)
+    slime_logging.log(args, {"train/loss": 0.25, "train/step": 1}, "train/step")
+    slime_logging.finish_tracking(args)
+    result = report("job", "other", run, "--tracking-dir", run.parent)
+    assert result.exit_code == 0, result.output
+    page = (run / "report.html").read_text()
+    assert page.count("<figcaption><b>train/loss</b>") == 1
+    assert page.count("<h2>Processes of ") == 2
+
+
+def test_a_run_that_is_not_there_is_named(run: Path) -> None:
+    result = report("job", "nothing", "--tracking-dir", run.parent)
+    assert result.exit_code == 1
+    assert "'nothing'" in result.output
+    assert not (run / "report.html").exists()
