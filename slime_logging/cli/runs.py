@@ -20,7 +20,12 @@ from rich.text import Text
 
 from slime_logging.backends import BACKENDS
 from slime_logging.backends.packages import require_packages
-from slime_logging.cli.trust import check_links, check_tensorboard, trusted_options
+from slime_logging.cli.trust import (
+    check_links,
+    check_stores,
+    check_tensorboard,
+    trusted_options,
+)
 from slime_logging.errors import BackendError, SettingsError, TrackingError
 from slime_logging.record.finding import find_run
 from slime_logging.record.run import RunDirectory, RunFile
@@ -105,6 +110,12 @@ def facts_of(
     """
     given = {name: value for name, value in said.items() if value is not None}
     options = trusted_options(directory, run, given, trackers, is_writing=is_writing)
+    if is_writing:
+        chosen = {
+            "trackio": os.environ.get("TRACKIO_DIR"),
+            "mlflow": options.get("mlflow_tracking_uri") or os.environ.get("MLFLOW_TRACKING_URI"),
+        }
+        check_stores(directory, [name for name in trackers if not chosen.get(name)])
     if is_writing and "tensorboard" in trackers:
         check_tensorboard(directory, options, os.environ)
     return run.facts(directory.path, options)

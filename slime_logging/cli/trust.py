@@ -74,6 +74,24 @@ def trusted_options(
     return options
 
 
+def check_stores(directory: RunDirectory, trackers: Collection[str]) -> None:
+    """Refuse to write to a store beside the run that is a link: whoever packed the run could have
+    made it lead anywhere.
+
+    Raises:
+        SettingsError: it is one; the message says how to name the place that is meant.
+    """
+    ways = {"trackio": "TRACKIO_DIR={}", "mlflow": "-o mlflow_tracking_uri=sqlite:///{}/mlflow.db"}
+    for name in ways.keys() & set(trackers):
+        store = directory.path.parent / name
+        if store.is_symlink() and not (directory.path / name).is_dir():
+            place = store.resolve()
+            way = ways[name].format(shlex.quote(str(place)))
+            raise SettingsError(
+                f"{store} is a link to {place}. If rows are to go there, say so: {way}"
+            )
+
+
 def check_links(directory: RunDirectory) -> None:
     """Refuse a directory with links in it.
 
