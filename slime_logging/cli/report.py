@@ -28,7 +28,10 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help=f"The page. Default: {REPORT_FILE} in the first run's directory."
+            "--output",
+            "-o",
+            help=f"The page; - for the standard output. Default: {REPORT_FILE} in the first run's"
+            " directory.",
         ),
     ] = None,
     tracking_dir: DirectoryOption = None,
@@ -54,11 +57,33 @@ def report(
         found = (open_run(run, tracking_dir) for run in runs)
         directories = list({directory.path.resolve(): directory for directory in found}.values())
         path = output or directories[0].path / REPORT_FILE
+        is_printed = str(path) == "-"
+        if not is_printed:
+            _check_place(path)
         data = page(_gather(directories)).encode()
+        if is_printed:
+            typer.echo(data, nl=False)
+            return
         write_whole(path, data)
     Console().print(
         plain(f"{path}: {len(data) / 2**20:.1f} MiB. Open it in a browser."), soft_wrap=True
     )
+
+
+def _check_place(path: Path) -> None:
+    """Raise where no page can be written, before a long run is read for it.
+
+    Raises:
+        SettingsError: it is a folder, or its folder is not there.
+    """
+    from slime_logging.errors import SettingsError
+
+    if path.is_dir():
+        raise SettingsError(f"-o {path} is a folder; name a file in it: {path / REPORT_FILE}.")
+    if not path.parent.is_dir():
+        raise SettingsError(
+            f"-o {path}: there is no folder {path.parent}; make it first: mkdir -p {path.parent}"
+        )
 
 
 def _gather(directories: Sequence[RunDirectory]) -> Report:

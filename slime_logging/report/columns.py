@@ -6,11 +6,12 @@ rows. Rows with the same names in the same order, which is nearly all, are turne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from slime_logging.backends.forms import as_double, clean_text, flatten
 from slime_logging.values.json_value import Json
+from slime_logging.values.samples import references
 
 MAX_ROWS = 4_096
 MAX_VALUES = 500_000
@@ -18,6 +19,9 @@ MAX_VALUES = 500_000
 
 Take = Callable[[str, str, Sequence[float], Sequence[Json]], None]
 """Takes the name of a metric, its step key, steps, and as many values."""
+
+Refer = Callable[[str, float, str], None]
+"""Takes the name, step and file of a table of samples."""
 
 _Group = tuple[list[int], list[float], list[tuple[Json, ...]]]
 """Numbers of rows, their steps, and their values."""
@@ -31,10 +35,12 @@ class Columns:
 
     Args:
         take: called with each metric whenever enough rows have come.
+        refer: called with the name, step and file of each table of samples.
     """
 
-    def __init__(self, take: Take) -> None:
+    def __init__(self, take: Take, refer: Refer) -> None:
         self._take = take
+        self._refer = refer
         self._groups: dict[tuple[str, ...], _Group] = {}
         self._key: tuple[str, ...] = ()
         self._group: _Group = ([], [], [])
@@ -57,7 +63,7 @@ class Columns:
     def flush(self) -> None:
         """Hand on what is held."""
         pieces: dict[tuple[str, str], list[_Piece]] = {}
-        for (step_key, *names), numbers, steps, columns in _flat(self._groups.items()):
+        for (step_key, *names), numbers, steps, columns in self._flat():
             for name, column in zip(names, columns, strict=True):
                 pieces.setdefault((step_key, name), []).append((numbers, steps, column))
         for (step_key, name), parts in pieces.items():
@@ -65,20 +71,25 @@ class Columns:
         self._groups, self._key = {}, ()
         self._num_rows = self._num_values = 0
 
-
-def _flat(
-    groups: Iterable[tuple[tuple[str, ...], _Group]],
-) -> Iterator[tuple[tuple[str, ...], list[int], list[float], Sequence[Sequence[Json]]]]:
-    """The groups as columns, with mappings among their values turned into metrics of their own."""
-    for key, (numbers, steps, rows) in groups:
-        steps = [as_double(step) for step in steps]
-        columns = list(zip(*rows, strict=True))
-        if not any(dict in map(type, column) for column in columns):
-            yield key, numbers, steps, columns
-            continue
-        for number, step, row in zip(numbers, steps, rows, strict=True):
-            flat = flatten(dict(zip(key[1:], row, strict=True)))
-            yield (key[0], *flat), [number], [step], [[value] for value in flat.values()]
+    def _flat(
+        self,
+    ) -> Iterator[tuple[tuple[str, ...], list[int], list[float], Sequence[Sequence[Json]]]]:
+        """The groups as columns, with mappings among their values turned into metrics of their
+        own.
+        """
+        for key, (numbers, own_steps, rows) in self._groups.items():
+            steps = [as_double(step) for step in own_steps]
+            columns = list(zip(*rows, strict=True))
+            if not any(dict in map(type, column) for column in columns):
+                yield key, numbers, steps, columns
+                continue
+            for number, step, row in zip(numbers, steps, rows, strict=True):
+                metrics = dict(zip(key[1:], row, strict=True))
+                for name, file in list(references(metrics)):
+                    self._refer(name, step, file)
+                    del metrics[name]
+                flat = flatten(metrics)
+                yield (key[0], *flat), [number], [step], [[value] for value in flat.values()]
 
 
 def _in_order(parts: Sequence[_Piece]) -> tuple[Sequence[float], Sequence[Json]]:

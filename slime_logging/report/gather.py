@@ -18,8 +18,10 @@ from slime_logging.layout.diff import MISSING, Difference, logged_differences, r
 from slime_logging.record.entries import Opening, decode_config, decode_metrics
 from slime_logging.record.run import RunDirectory, RunFile
 from slime_logging.report.columns import Columns
-from slime_logging.report.metrics import Group, Metrics, natural, shortened, shown
+from slime_logging.report.metrics import Group, Metrics
+from slime_logging.report.samples import Reference, SampleTable, sample_tables
 from slime_logging.report.sources import Source, Sources
+from slime_logging.report.texts import natural, shortened, shown
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
 
@@ -44,6 +46,8 @@ class RunPart:
     status: RunStatus
     num_rows: int
     facts: tuple[tuple[str, str], ...]
+    samples: tuple[SampleTable, ...]
+    num_sample_tables: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +115,8 @@ class _Reader:
         self._advance = advance
         self._fold = ConfigFold()
         self._opening: Opening | None = None
-        self._columns = Columns(lambda *_: None)
+        self._columns = Columns(lambda *_: None, lambda *_: None)
+        self._references: list[Reference] = []
 
     def read(self, directory: RunDirectory) -> None:
         """From start to end."""
@@ -127,6 +132,8 @@ class _Reader:
             status=self.status,
             num_rows=self.num_rows,
             facts=tuple((shortened(key), shown(value)) for key, value in facts),
+            samples=sample_tables(self._references, self.status.path),
+            num_sample_tables=len(self._references),
         )
 
     def _see(self, opening: Opening, records: Sequence[dict[str, Any]]) -> None:
@@ -150,7 +157,12 @@ class _Reader:
         self._opening = opening
         source: Source = self.sources.of(opening)
         self._metrics.begin(source)
-        self._columns = Columns(lambda *taken: self._metrics.take(source, *taken))
+        self._columns = Columns(
+            lambda *taken: self._metrics.take(source, *taken),
+            lambda name, step, file: self._references.append(
+                Reference(name=name, step=step, file=file, source=source)
+            ),
+        )
 
 
 def _labels(runs: Sequence[RunFile]) -> list[str]:

@@ -1,22 +1,20 @@
 """The metrics of all rows, by name and source, and the sections of the page that they make.
 
-Policy: memory is bounded: of more lines than `MAX_COURSES`, and of longer texts than
-`MAX_TEXT_CHARS`, the page says that there are more.
+Policy: memory is bounded: of more lines than `MAX_COURSES` the page says that there are more.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
-from slime_logging.backends.forms import as_double, as_text, is_number
-from slime_logging.redaction.safe_text import escape_terminal
+from slime_logging.backends.forms import as_double, is_number
 from slime_logging.report.chart import Chart, chart
 from slime_logging.report.course import Course
 from slime_logging.report.sources import SYSTEM, Source
+from slime_logging.report.texts import natural, shortened, shown
 from slime_logging.values.json_value import Json
 
 MAX_COURSES = 1_000
@@ -26,8 +24,6 @@ NUM_STRETCHES = 16_800
 """Into how many stretches all lines together are cut, between these bounds for each of them."""
 
 FEWEST_STRETCHES, MOST_STRETCHES = 21, 160
-
-MAX_TEXT_CHARS = 2_000
 
 _Order = tuple[bool, int, int, int]
 _Value = TypeVar("_Value")
@@ -155,30 +151,6 @@ class Metrics:
         numbers = {order: number for number, order in enumerate(sorted(self._sources))}
         sources = [self._sources[order] for order in sorted(by_order)]
         return [(numbers[s.order], shortened(s.label(sources)), by_order[s.order]) for s in sources]
-
-
-def shown(value: Json) -> str:
-    """A value as people write it, as `shortened` shows texts."""
-    return shortened(as_text(value))
-
-
-def shortened(text: str) -> str:
-    """A text with its control characters made visible, and its middle left out where it is very
-    long.
-    """
-    if len(text) > MAX_TEXT_CHARS:
-        text = f"{text[: MAX_TEXT_CHARS - 100]} ... ({len(text):,} characters) ... {text[-50:]}"
-    return escape_terminal(text)
-
-
-def natural(name: str) -> list[tuple[int, int, str]]:
-    """The order in which people count: `layer_2` before `layer_10`."""
-    pieces = re.split(r"([0-9]+)", name)
-    numbers = [piece.lstrip("0") for piece in pieces]
-    return [
-        (len(number) + 1, 0, number) if place % 2 else (0, 0, piece)
-        for place, (piece, number) in enumerate(zip(pieces, numbers, strict=True))
-    ]
 
 
 def _prefix(name: str) -> str:

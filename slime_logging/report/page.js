@@ -165,7 +165,12 @@ filter.addEventListener("input", () => {
 for (const input of find("input.search")) {
   input.addEventListener("input", () => {
     const words = wordsOf(input);
-    find("tbody tr", input.closest("details")).forEach((row) => { row.hidden = !has(row, words); });
+    const section = input.closest("details");
+    find("tbody tr, .sample", section).forEach((item) => { item.hidden = !has(item, words); });
+    for (const step of find("details", section)) {
+      step.hidden = find(".sample", step).every((sample) => sample.hidden);
+      step.open = words.length > 0 && !step.hidden;
+    }
   });
 }
 // A link to a chart in a folded section opens it; paper shows everything.

@@ -21,8 +21,8 @@ from slime_logging.delivery.status import RunStatus
 from slime_logging.layout.diff import MISSING
 from slime_logging.report.chart import HEIGHT, WIDTH
 from slime_logging.report.gather import Report
-from slime_logging.report.metrics import shown
 from slime_logging.report.scale import Scale
+from slime_logging.report.texts import shown
 
 NUM_COLOURS = 8
 """Lines of one colour more differ by their dashes."""

@@ -44,13 +44,29 @@ def test_another_place_and_an_id(run: Path, tmp_path: Path) -> None:
     assert not (run / "report.html").exists()
 
 
-def test_a_place_that_cannot_be_written_is_told_in_one_line(run: Path) -> None:
-    result = report(run, "-o", "/nowhere/page.html")
-    assert (result.exit_code, "/nowhere" in result.output, "Traceback" in result.output) == (
-        1,
-        True,
-        False,
-    )
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (
+            "nowhere/page.html",
+            "there is no folder {0}/nowhere; make it first: mkdir -p {0}/nowhere",
+        ),
+        ("", "-o {0} is a folder; name a file in it: {0}/report.html."),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_before_the_run_is_read(run, tmp_path, place, said):
+    result = report(run, "-o", tmp_path / place)
+    assert (result.exit_code, said.format(tmp_path) in result.output) == (1, True)
+    assert "Traceback" not in result.output
+
+
+def test_a_page_goes_to_the_standard_output(run: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = report(run, "-o", "-")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("<!doctype html>")
+    assert result.stdout.endswith("</html>")
+    assert not (tmp_path / "-").exists()
 
 
 def test_several_runs_make_one_page(run: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -227,6 +228,31 @@ def test_the_configuration_is_searched(shown: Browser, job: Path) -> None:
             "document.getElementById('only').click(); const e = document.querySelector('#config .search'); e.value = 'ARGUMENT_11'; e.dispatchEvent(new Event('input'))"
         )
         assert len(shown.ask(f"return {SHOWN}", "#config tbody tr")) == 11
+
+
+def test_samples_are_searched(shown: Browser, tmp_path: Path) -> None:
+    """A step opens while one of its samples has the words."""
+    directory = write(tmp_path / "job", [("actor", 0, [reference(n) for n in range(3)])])
+    (directory.path / "media").mkdir()
+    for n in range(3):
+        lines = [json.dumps({"prompt": f"question {n}{m}x", "reward": m}) for m in range(2)]
+        (directory.path / f"media/s-{n}.jsonl").write_text("\n".join(lines))
+    shown.open(html_of(directory, tmp_path / "page.html"), 400)
+    with shown.seen("samples"):
+        shown.ask("document.querySelector('.samples').open = true")
+        assert shown.ask(f"return {SHOWN}", ".sample") == []
+        shown.ask(
+            "const e = document.querySelector('.samples .search'); e.value = 'QUESTION 10x';"
+            "e.dispatchEvent(new Event('input'))"
+        )
+        (found,) = shown.ask(f"return {SHOWN}", ".sample pre")
+        assert found.strip() == "question 10x"
+        assert shown.ask("return document.documentElement.scrollWidth") <= 400
+
+
+def reference(number: int) -> dict[str, object]:
+    file = {"media": "samples", "file": f"media/s-{number}.jsonl", "num_samples": 2}
+    return {"rollout/samples": file | {"columns": ["prompt", "reward"]}}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from slime_logging.record.finding import find_run
 from slime_logging.record.run import RunDirectory
 from slime_logging.report import metrics as metrics_module
 from slime_logging.report.gather import Report, gather
-from slime_logging.report.metrics import MAX_TEXT_CHARS, natural
 from slime_logging.report.page import page
+from slime_logging.report.samples import MAX_SAMPLES, MAX_TABLES
+from slime_logging.report.texts import MAX_TEXT_CHARS, natural
 from tests.report.runs import write
 from tests.secrets.hostile import EVIL, row, write_run
 
@@ -91,6 +92,7 @@ TAGS = [
     "th",
     "td",
     "div",
+    "pre",
     "figure",
     "figcaption",
     "svg",
@@ -384,3 +386,45 @@ def test_several_runs_on_one_page(tmp_path: Path) -> None:
     assert ["lr", "1", "1", "2", "2"] in found.rows
     assert "Processes of one" in found.text
     assert "Processes of two" in found.text
+
+
+def test_samples_are_shown_as_texts(tmp_path: Path) -> None:
+    """By step, whole within bounds, with what is left out counted; of a hostile file nothing."""
+    args = Namespace(tracking_dir=str(tmp_path), wandb_run_id="job", tracking_system_metrics="off")
+    slime_logging.init_tracking(args)
+    for step in range(30):
+        samples = [
+            {
+                "prompt": f"\n  2 + {step} =",
+                "completion": "<b>" + "y" * 3_000,
+                "reward": n / 2,
+                "rollout/step": step,
+            }
+            for n in range(MAX_SAMPLES + 1)
+        ]
+        slime_logging.log_samples(args, samples, "rollout/step")
+    slime_logging.finish_tracking(args)
+    report = read(find_run("job", tmp_path))
+    (part,) = report.runs
+    assert part.num_sample_tables == 30
+    assert len(part.samples) == MAX_TABLES
+    assert (part.samples[0].step, part.samples[-1].step) == ("0", "29")
+    assert part.samples[0].num_samples == MAX_SAMPLES + 1
+    html = page(report)
+    assert "<pre>\n\n  2 + 29 =</pre>" in html
+    assert "&lt;b&gt;" + "y" * 3_000 in html
+    assert not any("samples" in chart.title for group in report.groups for chart in group.charts)
+    assert not any(group.texts for group in report.groups)
+
+
+@pytest.mark.parametrize(
+    "file", ["../secret.jsonl", "/etc/passwd", "media/../../secret.jsonl", "media/none.jsonl"]
+)
+def test_samples_elsewhere_are_not_read(tmp_path: Path, file: str) -> None:
+    (tmp_path / "secret.jsonl").write_text('{"text": "a secret"}')
+    value = {
+        "rollout/samples": {"media": "samples", "file": file, "num_samples": 1, "columns": ["text"]}
+    }
+    html = page(read(write(tmp_path / "job", [("actor", 0, value)])))
+    assert "a secret" not in html
+    assert "0 of 1 step" in html
