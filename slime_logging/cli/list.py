@@ -136,7 +136,7 @@ def _listed(directory: RunDirectory, choose: Callable[[str], int | None]) -> Lis
         project=run.project,
         group=run.group,
         tags=str(run.options.get("tracking_tags") or ""),
-        roles=run.roles,
+        roles=_roles(directory) or run.roles,
         trackers=run.trackers,
         state=state_of(directory, run),
         rows=sum(map(count_rows, directory.journal_paths())),
@@ -146,6 +146,15 @@ def _listed(directory: RunDirectory, choose: Callable[[str], int | None]) -> Lis
         created_s=run.created_s,
         path=str(directory.path),
     )
+
+
+def _roles(directory: RunDirectory) -> tuple[str, ...]:
+    """The roles with which processes joined, in the order of their start, but for `system`."""
+    from slime_logging.record.reading import read_opening
+
+    openings = [read_opening(path) for path in directory.journal_paths()]
+    joined = sorted((o.time_s, o.role) for o in openings if o and o.role and o.owner is None)
+    return tuple(dict.fromkeys(role for _, role in joined if role != "system"))
 
 
 def state_of(directory: RunDirectory, run: RunFile) -> str:

@@ -121,8 +121,10 @@ def _headline(result: JobResult) -> Text:
         text.append(f"   {result.course_name} {result.course[0]:.3f} ")
         text.append(f"→ {result.course[-1]:.3f}", style="green")
     total = sum(result.num_rows.values())
+    number = len(result.num_rows)
+    processes = f"{number} process{'es' if number != 1 else ''}"
     return text.append(
-        f"   {total} rows from {len(result.num_rows)} processes in {result.seconds:.1f} s",
+        f"   {total} rows from {processes} in {result.seconds:.1f} s",
         style="not bold",
     )
 

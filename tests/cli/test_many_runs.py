@@ -190,6 +190,26 @@ def test_how_runs_ended_and_what_is_no_run(tracking: Path, tmp_path: Path) -> No
     assert "broken" in result.output
 
 
+def test_the_roles_are_those_that_joined(tmp_path: Path) -> None:
+    """In the order of their start; a run without any has those of its configuration."""
+    args = Namespace(
+        tracking_dir=str(tmp_path),
+        wandb_run_id="job",
+        tracking_system_metrics="off",
+        use_memory=True,
+    )
+    slime_logging.init_tracking(args)
+    try:
+        for role in ("trainer", "explorer"):
+            other = Namespace(**vars(args))
+            slime_logging.init_tracking(other, primary=False, role=role)
+            slime_logging.finish_tracking(other)
+    finally:
+        slime_logging.finish_tracking(args)
+    (run,) = json.loads(call(tmp_path, "list", "--json"))
+    assert run["roles"] == ["trainer", "explorer"]
+
+
 def test_samples_of_a_step_for_programs(tracking: Path) -> None:
     (one,) = json.loads(call(tracking, "show", "run1", "--samples", "--step", "2", "--json"))
     assert one["sample"]["completion"] == "answer of 1 [red]to 2[/] \x1b[2J <b>"
