@@ -200,10 +200,10 @@ def _sync(status: RunStatus, delivery: DeliveryStatus) -> str:
     """`sync` to this destination: with the options that lead there, where the job itself went
     elsewhere.
     """
-    tracker, _, place = delivery.destination.partition("-")
+    tracker, *place = delivery.destination.split("-")
     words: list[Any] = ["slime-logging", "sync", str(status.path)]
     own_mode = status.run.options.get(f"{tracker}_mode")
-    is_elsewhere = place in ("online", "cloud") and own_mode not in (place, "cloud")
+    is_elsewhere = "online" in place and own_mode not in ("online", "cloud")
     if tracker not in status.run.trackers or is_elsewhere:
         words += ["--to", tracker]
     if is_elsewhere:

@@ -122,6 +122,7 @@ def test_a_reason_stands_whole_under_the_table(run: Path, columns: str) -> None:
     ("destination", "words"),
     [
         ("wandb-online", ["--to", "wandb", "--online"]),
+        ("wandb-online-0a1b2c3d", ["--to", "wandb", "--online"]),
         ("trackio", ["--to", "trackio"]),
         ("swanlab-online", ["--to", "swanlab", "-o", "swanlab_mode=cloud"]),
         ("mlflow-0a1b2c3d", ["--to", "mlflow", "-o", "mlflow_tracking_uri=THE-SERVER"]),
