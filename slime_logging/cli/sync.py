@@ -90,7 +90,7 @@ def _deliver(
 
     check_trackers(trackers)
     facts = facts_of(directory, run, overrides, trackers, is_writing=True)
-    directory.locks.claim_delivery()
+    _claim(directory, timeout_s)
     redactor = redactor_of(facts.options)
     status = run_status(directory)
     ending = read_ending(directory, run.num_starts) or find_ending(
@@ -116,6 +116,28 @@ def _deliver(
         return [delivery.wait() for delivery in deliveries]
     finally:
         directory.locks.unlock()
+
+
+def _claim(directory: RunDirectory, timeout_s: float) -> None:
+    """Be the only one that delivers; where the job is over, wait for its own delivery to end."""
+    import time
+
+    from slime_logging.errors import RunConflictError
+
+    deadline_s = time.monotonic() + timeout_s
+    has_told = False
+    while True:
+        try:
+            directory.locks.claim_delivery()
+        except RunConflictError:
+            if directory.locks.has_living_primary or time.monotonic() > deadline_s:
+                raise
+            if not has_told:
+                has_told = True
+                typer.echo("The job's own delivery is still at work; waiting for it.", err=True)
+            time.sleep(0.1)
+        else:
+            return
 
 
 def _show_progress(deliveries: list[Delivery], num_rows: int, timeout_s: float) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from slime_logging.delivery.aside import SetAside, read_set_aside
 from slime_logging.delivery.cursor import Cursor, next_cursor, read_cursors
+from slime_logging.delivery.ending import Ending, read_ending
 from slime_logging.delivery.fold import ConfigFold
 from slime_logging.record.entries import Opening, decode_config
 from slime_logging.record.journal import JournalReader
@@ -65,6 +66,7 @@ class RunStatus:
     run: RunFile
     path: Path
     is_running: bool
+    ending: Ending | None
     journals: tuple[JournalStatus, ...]
     deliveries: tuple[DeliveryStatus, ...]
     set_aside: tuple[SetAside, ...]
@@ -96,10 +98,12 @@ def run_status(directory: RunDirectory, see: See = lambda _opening, _records: No
         status for _, _, path in known if (status := journal_status(path, see)) is not None
     )
     num_rows = sum(journal.num_rows for journal in journals)
+    ending = read_ending(directory, run.num_starts)
     return RunStatus(
         run=run,
         path=directory.path,
         is_running=directory.locks.has_living_primary,
+        ending=ending,
         journals=journals,
         deliveries=delivery_statuses(directory, num_rows),
         set_aside=tuple(read_set_aside(directory)),

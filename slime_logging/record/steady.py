@@ -24,6 +24,7 @@ from slime_logging.values.json_value import Json
 logger = logging.getLogger("slime_logging")
 
 RETRY_INTERVAL_S = 2.0
+TELL_INTERVAL_S = 60.0
 MAX_WAITING_BYTES = 64 * 2**20
 """Some 100,000 rows of 30 floats; beyond it the oldest go, and they are counted."""
 
@@ -50,6 +51,7 @@ class SteadyJournal:
         self._is_trying = False
         self._is_over = False
         self._next_try_s = 0.0
+        self._told_at_s = float("-inf")
         self._lock = threading.RLock()
         self._journal = self._begin(opening)
 
@@ -85,8 +87,11 @@ class SteadyJournal:
     def close(self) -> None:
         """Write what still waits, if the disk takes it now, and end; further records are lost."""
         with self._lock:
-            self._next_try_s = 0.0
-            self._try_again()
+            num_before = len(self._waiting) + 1
+            while 0 < len(self._waiting) < num_before:  # a file may take a part of them
+                num_before = len(self._waiting)
+                self._next_try_s = 0.0
+                self._try_again()
             self._is_over = True
             if self._waiting:
                 logger.error(
@@ -152,14 +157,18 @@ class SteadyJournal:
             self._replace(journal)
             raise
         self._replace(journal)
-        logger.warning("slime_logging: rows are written again, to %s", journal.path)
+        logger.info("slime_logging: rows are written again, to %s", journal.path)
 
     def _replace(self, journal: Journal) -> None:
         self._journal.abandon()
         self._journal = journal
 
     def _tell(self, error: JournalBroken) -> None:
-        self._next_try_s = time.monotonic() + RETRY_INTERVAL_S
+        self._next_try_s = 0.0  # a new file may work at once
+        now_s = time.monotonic()
+        is_new, self._told_at_s = now_s - self._told_at_s > TELL_INTERVAL_S, now_s
+        if not is_new:
+            return
         logger.error(
             "slime_logging: cannot write %s (%s); rows wait in memory, where a crash takes them,"
             " and the disk is tried again every %.0f s. Training goes on.",

@@ -26,11 +26,25 @@ args = Namespace(use_memory=True, tracking_dir=str(where), wandb_run_id="job", t
 sl.init_tracking(args)
 critic = copy.copy(args)
 sl.init_tracking(critic, primary=False, role="critic")
+
+def fill(path):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(fd, b"x" * 4096)
+    except OSError:
+        os.close(fd)
+
 for step in range({NUM_ROWS}):
+    if event == "full" and step == {NUM_ROWS - 10}:
+        time.sleep(2.1)
+        os.remove(where / "filler")
     if step == {NUM_ROWS // 2}:
         time.sleep(1.2)  # the delivery has found both journals: one that nobody saw is gone with its directory
         if event == "limit":
             resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        elif event == "full":
+            fill(where / "filler")
         elif event == "removed":
             shutil.rmtree(where / "job")
             time.sleep(1.2)
@@ -66,7 +80,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
     directory = tmp_path / "disk"
     directory.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(directory)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(directory)], capture_output=True
     )
     yield directory if mounted.returncode == 0 else None
     if mounted.returncode == 0:
@@ -91,7 +105,7 @@ def assert_every_row_once(held: dict[str, list[int]]) -> None:
 
 
 def test_a_disk_that_fills_up_while_running(small_disk, place):
-    """A file system of 1 MiB; where none can be mounted, a limit on the size of files does the same to a write."""
+    """A file system of 4 MiB that is full for two seconds; where none can be mounted, a limit on the size of files does the same to a write."""
     held, loud = run_job(*((small_disk, "full") if small_disk else (place, "limit")))
     assert_every_row_once(held)
     assert len(loud) == 2  # a process has one journal a role, and each tells once
