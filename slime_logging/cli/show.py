@@ -99,6 +99,8 @@ def _print(status: RunStatus, state: str) -> None:
         out.print()
     for tracker, address in addresses.items():
         out.print(plain(f"{tracker}: {address}"), soft_wrap=True)
+    for journal in status.unreadable:
+        out.print(plain(f"Not read: {journal.name}: {journal.reason}"))
     for line in _advice(status):
         out.print(plain(line), soft_wrap=True)
 

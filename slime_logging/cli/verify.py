@@ -67,10 +67,11 @@ def _print(verdict: Verdict, *, is_running: bool) -> None:
     out = console()
     rows = f"{verdict.num_rows:,} rows ({verdict.num_points:,} points)"
     head = f"{verdict.backend}: {rows}, {verdict.num_keys:,} config keys"
-    is_on_its_way = is_running and not (verdict.doubled or verdict.unknown)
+    is_on_its_way = is_running and not (verdict.doubled or verdict.unknown or verdict.unreadable)
     word = "not all there yet" if is_on_its_way else "NOT EQUAL"
     out.print(plain(f"{head}: {'equal' if verdict.is_equal else word}"))
     lists = {
+        "unreadable": [f"{j.name}: {j.reason}" for j in verdict.unreadable],
         "missing": [f"row {r.row_id} ({r.step_key} = {r.step})" for r in verdict.missing],
         "doubled": [str(point)[:200] for point in verdict.doubled],
         "unknown": [str(point)[:200] for point in verdict.unknown],

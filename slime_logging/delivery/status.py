@@ -19,7 +19,14 @@ from slime_logging.delivery.ending import Ending, read_ending
 from slime_logging.delivery.fold import ConfigFold
 from slime_logging.record.entries import Opening, decode_config
 from slime_logging.record.journal import JournalReader
-from slime_logging.record.reading import read_batches, read_opening, read_records, read_rows
+from slime_logging.record.reading import (
+    UnreadableJournal,
+    read_batches,
+    read_opening,
+    read_records,
+    read_rows,
+    unreadable_journals,
+)
 from slime_logging.record.run import RunDirectory, RunFile
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig
@@ -70,6 +77,7 @@ class RunStatus:
     journals: tuple[JournalStatus, ...]
     deliveries: tuple[DeliveryStatus, ...]
     set_aside: tuple[SetAside, ...]
+    unreadable: tuple[UnreadableJournal, ...]
 
     @property
     def num_rows(self) -> int:
@@ -107,6 +115,7 @@ def run_status(directory: RunDirectory, see: See = lambda _opening, _records: No
         journals=journals,
         deliveries=delivery_statuses(directory, num_rows),
         set_aside=tuple(read_set_aside(directory)),
+        unreadable=tuple(unreadable_journals(directory)),
     )
 
 

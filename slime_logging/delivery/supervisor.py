@@ -128,7 +128,7 @@ class Supervisor:
             if self._writers.have_grown():
                 return True
             if not is_alive:
-                return False
+                return self._writers.have_grown(is_certain=True)
             self._tick()
 
     def _ending(self) -> Ending | None:

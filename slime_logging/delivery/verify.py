@@ -4,14 +4,16 @@ precision.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from slime_logging.backends import new_backend
 from slime_logging.backends.base import Readable
+from slime_logging.delivery.marks import difference, mark_of, marks_of
 from slime_logging.delivery.status import journal_config, journal_rows
 from slime_logging.errors import TrackingError
+from slime_logging.record.reading import UnreadableJournal, unreadable_journals
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
@@ -47,11 +49,12 @@ class Verdict:
     unknown: tuple[Point, ...]
     config: tuple[ConfigDifference, ...]
     num_keys: int
+    unreadable: tuple[UnreadableJournal, ...] = ()
 
     @property
     def is_equal(self) -> bool:
-        """Nothing lost, nothing doubled, nothing different."""
-        return not (self.missing or self.doubled or self.unknown or self.config)
+        """Nothing lost, nothing doubled, nothing different, and every journal could be read."""
+        return not (self.missing or self.doubled or self.unknown or self.config or self.unreadable)
 
 
 def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
@@ -66,28 +69,42 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
         raise TrackingError(f"{backend} cannot be read back; only its own page can tell.")
     readable = cast(Readable, tracker)
     # The tracker first: of a running job, what it holds is then in the journals too.
-    held = Counter(readable.read_points(facts))
-    rows = list(journal_rows(directory))
-    points = [readable.points(row) for row in rows]
-    expected = Counter(point for of_row in points for point in of_row)
-    lacking = expected - held
-    extra = held - expected
+    held = marks_of(readable.read_points(facts))
+    counts = [0, 0]
+    expected = marks_of(_counted_points(directory, readable, counts))
+    lacking, extra = difference(expected, held)
     config = journal_config(directory, facts.roles)
     wanted = readable.config_as_held(config)
+    extras = [p for p in readable.read_points(facts) if mark_of(p) in extra] if extra else []
+    known = set(expected) if extras else set()
     return Verdict(
         backend=backend,
-        num_rows=len(rows),
-        num_points=sum(expected.values()),
-        missing=tuple(
-            row
-            for row, of_row in zip(rows, points, strict=True)
-            if any(point in lacking for point in of_row)
-        ),
-        doubled=tuple(point for point in extra if point in expected),
-        unknown=tuple(point for point in extra if point not in expected),
+        num_rows=counts[0],
+        num_points=counts[1],
+        missing=tuple(_rows_lacking(directory, readable, lacking)),
+        doubled=tuple({p: None for p in extras if mark_of(p) in known}),
+        unknown=tuple({p: None for p in extras if mark_of(p) not in known}),
         config=_differences(wanted, readable.read_config(facts)),
         num_keys=len(wanted),
+        unreadable=tuple(unreadable_journals(directory)),
     )
+
+
+def _counted_points(
+    directory: RunDirectory, readable: Readable, counts: list[int]
+) -> Iterator[Point]:
+    for row in journal_rows(directory):
+        points = readable.points(row)
+        counts[0] += 1
+        counts[1] += len(points)
+        yield from points
+
+
+def _rows_lacking(directory: RunDirectory, readable: Readable, lacking: set[int]) -> Iterator[Row]:
+    """The rows of which the tracker lacks a point; the journals are read again for them."""
+    for row in journal_rows(directory) if lacking else ():
+        if any(mark_of(point) in lacking for point in readable.points(row)):
+            yield row
 
 
 def _differences(wanted: dict[str, Json], held: dict[str, Json]) -> tuple[ConfigDifference, ...]:

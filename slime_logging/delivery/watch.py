@@ -24,6 +24,8 @@ class _Look:
 class Watch:
     """The sizes of files, as they were seen last.
 
+    `num_looks` counts the looks, one system call each.
+
     Args:
         slowest_s: the longest pause between two looks at a file.
     """
@@ -31,17 +33,19 @@ class Watch:
     def __init__(self, slowest_s: float = SLOWEST_PAUSE_S) -> None:
         self._slowest_s = slowest_s
         self._looks: dict[Path, _Look] = {}
+        self.num_looks = 0
 
-    def grown(self, paths: Iterable[Path], now_s: float) -> list[Path]:
-        """Those of the files that are due for a look and have another size than before; a file
-        that was never looked at counts as grown.
+    def grown(self, paths: Iterable[Path], now_s: float, *, is_due: bool = False) -> list[Path]:
+        """Those of the files that are due for a look (all, if `is_due`) and have another size than
+        before; a file that was never looked at counts as grown.
         """
-        return [path for path in paths if self._has_grown(path, now_s)]
+        return [path for path in paths if self._has_grown(path, now_s, is_due)]
 
-    def _has_grown(self, path: Path, now_s: float) -> bool:
+    def _has_grown(self, path: Path, now_s: float, is_due: bool) -> bool:
         look = self._looks.get(path)
-        if look is not None and now_s < look.due_s:
+        if look is not None and now_s < look.due_s and not is_due:
             return False
+        self.num_looks += 1
         try:
             num_bytes = path.lstat().st_size
         except OSError:

@@ -59,9 +59,9 @@ class Writers:
         self._has_grown = False
         self._grown_at_s = time.monotonic()
 
-    def have_grown(self) -> bool:
-        """Whether a journal grew since `note_end`."""
-        self._look()
+    def have_grown(self, *, is_certain: bool = False) -> bool:
+        """Whether a journal grew since `note_end`; `is_certain` looks at every one now."""
+        self._look(is_due=is_certain)
         return self._has_grown
 
     def are_quiet(self, seconds: float) -> bool:
@@ -69,9 +69,9 @@ class Writers:
         self._look()
         return time.monotonic() - self._grown_at_s >= seconds
 
-    def _look(self) -> None:
+    def _look(self, *, is_due: bool = False) -> None:
         now_s = time.monotonic()
-        if self._watch.grown(self._paths(), now_s):
+        if self._watch.grown(self._paths(), now_s, is_due=is_due):
             self._has_grown = True
             self._grown_at_s = now_s
 

@@ -69,8 +69,15 @@ class Opening:
         """Read it back; raises `ValueError` when it is not an opening line that this version
         understands.
         """
-        if record.get("kind") != "open" or record.get("schema") != SCHEMA:
-            raise ValueError(f"not the opening line of a journal with schema {SCHEMA}")
+        if record.get("kind") != "open":
+            raise ValueError("it does not begin as a journal does")
+        if record.get("schema") != SCHEMA:
+            raise ValueError(
+                f"it has schema {record.get('schema')!r}, and this version understands {SCHEMA}"
+            )
+        delivers = record.get("delivers") or ()
+        if not isinstance(delivers, list | tuple):
+            raise ValueError("its first line is damaged: `delivers` is no list")
         role = record.get("role")
         return cls(
             run_id=str(record.get("run_id")),
@@ -81,7 +88,7 @@ class Opening:
             pid=_whole(record.get("pid")),
             start=_whole(record.get("start")),
             time_s=_number(record.get("time_s")),
-            delivers=tuple(str(name) for name in record.get("delivers") or ()),
+            delivers=tuple(str(name) for name in delivers),
             owner=None if record.get("owner") is None else str(record["owner"]),
         )
 

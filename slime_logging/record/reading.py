@@ -8,14 +8,24 @@ gives nothing, and what is damaged is passed over: the records behind it are rea
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from slime_logging.record.entries import ROW_PREFIX, Opening, decode_row
 from slime_logging.record.journal import READ_BYTES, JournalReader
+from slime_logging.record.run import RunDirectory
 from slime_logging.values.row import Row
 
 OPENING_BYTES = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadableJournal:
+    """A file among the journals that says nothing to this version, and why."""
+
+    name: str
+    reason: str
 
 
 def read_opening(path: Path) -> Opening | None:
@@ -23,14 +33,38 @@ def read_opening(path: Path) -> Opening | None:
     understands.
     """
     try:
-        reader = JournalReader(path)
-    except OSError:
+        return _opening(path)
+    except (OSError, ValueError):
         return None
+
+
+def unreadable_journals(directory: RunDirectory) -> Iterator[UnreadableJournal]:
+    """The journals whose rows nobody can count: of another schema, damaged in their first line,
+    not to be opened. One whose first line was cut by a crash holds no row, and is none of them.
+    """
+    for path in directory.journal_paths():
+        try:
+            opening = _opening(path)
+            reason = (
+                f"it says that it is the journal {opening.journal}"
+                if opening is not None and opening.journal != path.stem
+                else ""
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+        except ValueError as error:
+            reason = str(error)
+        if reason:
+            yield UnreadableJournal(name=path.name, reason=reason)
+
+
+def _opening(path: Path) -> Opening | None:
+    reader = JournalReader(path)
     try:
         first = reader.read(max_bytes=OPENING_BYTES)
+        if reader.num_damaged:
+            raise ValueError("its first line is damaged")
         return Opening.of(first[0][1]) if first else None
-    except ValueError:
-        return None
     finally:
         reader.close()
 
