@@ -1,6 +1,6 @@
 # make demo   a real PPO job that tracks itself, from a bare clone
 # make test   all tests
-# make quick  the tests of what changed, in a minute
+# make docs   the documentation as a site with search, in build/site
 # make lint types bench clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: demo test quick lint types bench clean
+.PHONY: demo test docs lint types bench clean
 
 demo: .make/demo
 	@$(RUN) slime-logging demo ppo $(ARGS)
@@ -17,9 +17,9 @@ demo: .make/demo
 test: .make/test
 	@$(RUN) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-# The tests of what changed against main, or else of the core: under a minute.
-quick: .make/test
-	@$(RUN) $(BIN)/python -m tests.quick $(ARGS)
+docs: .make/docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .ci/mkdocs.yml
+	@echo "Open build/site/index.html in a browser."
 
 lint: .make/test
 	$(BIN)/ruff check .
@@ -52,5 +52,10 @@ clean:
 
 .make/test: .make/demo pyproject.toml
 	@echo "  what the tests need ..."
-	@$(PIP) --editable '.[demo,tensorboard,mlflow,swanlab,test]'
+	@$(PIP) --editable '.[demo,tensorboard,mlflow,swanlab,docs,test]'
+	@touch $@
+
+.make/docs: .make/venv pyproject.toml
+	@echo "  what the site needs ..."
+	@$(PIP) --editable '.[docs]'
 	@touch $@
