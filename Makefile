@@ -1,5 +1,6 @@
 # make demo   a real PPO job that tracks itself, from a bare clone
 # make test   all tests
+# make quick  the tests of what changed, in a minute
 # make docs   the documentation as a site with search, in build/site
 # make lint types bench clean
 
@@ -9,13 +10,17 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: demo test docs lint types bench clean
+.PHONY: demo test quick docs lint types bench clean
 
 demo: .make/demo
 	@$(RUN) slime-logging demo ppo $(ARGS)
 
 test: .make/test
 	@$(RUN) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+# The tests of what changed against main, or else of the core: under a minute.
+quick: .make/test
+	@$(RUN) $(BIN)/python -m tests.quick $(ARGS)
 
 docs: .make/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .ci/mkdocs.yml

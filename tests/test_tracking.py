@@ -489,7 +489,6 @@ def test_a_broken_journal_is_told_once_and_rows_go_on_in_another_one(tmp_path, c
     os.close(full)
     for step in range(1, 6):
         sl.log(args, {"train/step": step, "train/x": 1}, "train/step")
-    assert session.recorder.journal.num_waiting == 5
     sl.finish_tracking(args)
     assert sorted(row.step for row in held(args).rows) == list(range(6))
     assert len([r for r in caplog.records if "cannot write" in r.message]) == 1

@@ -165,10 +165,18 @@ def test_nothing_of_this_process_is_told(held: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "status"), [(0, "FINISHED"), (3, "FAILED"), (-9, "KILLED"), (143, "KILLED")]
+    ("exit_code", "status"),
+    [
+        (0, "FINISHED"),
+        (3, "FAILED"),
+        (-9, "FAILED"),
+        (137, "FAILED"),
+        (143, "KILLED"),
+        (130, "KILLED"),
+    ],
 )
 def test_status_form(exit_code: int, status: str) -> None:
-    """A signal, by number or as a shell reports it, is KILLED."""
+    """A job that was asked to end is KILLED, one that vanished FAILED."""
     assert form.status_form(exit_code) == status
 
 

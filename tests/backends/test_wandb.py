@@ -117,6 +117,23 @@ def test_a_primary_that_leaves_a_run_that_is_not_over_does_not_end_it(
     assert comparable(wandb_server.config(run.run_id)) == backend.config_as_held(CONFIG)
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "state"),
+    [(0, "finished"), (3, "failed"), (137, "failed"), (143, "preempted")],
+)
+def test_how_the_job_ended_is_the_state_of_the_run(
+    tmp_path: Path, wandb_server: WandbServer, exit_code: int, state: str
+) -> None:
+    """A job that was asked to end by SIGTERM is preempted, one that vanished failed."""
+    run = facts(tmp_path / "run", wandb_server.options)
+    backend = WandbBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.close(exit_code, 30)
+    found = wandb_server.run(run.run_id)
+    assert found is not None
+    assert found["state"] == state
+
+
 def test_changed_configuration_only_adds_what_changed(
     tmp_path: Path, wandb_server: WandbServer
 ) -> None:

@@ -104,9 +104,9 @@ def line_text(line: dict[str, Json]) -> str:
 
 
 def status_form(exit_code: int) -> str:
-    """MLflow's final state for an exit code; a signal, by number or as a shell reports it, is
-    KILLED.
+    """MLflow's final state for an exit code: KILLED for a job that was asked to end, by SIGTERM or
+    Ctrl-C, and FAILED for one that vanished.
     """
     if exit_code == 0:
         return "FINISHED"
-    return "KILLED" if exit_code < 0 or exit_code in (130, 137, 143) else "FAILED"
+    return "KILLED" if exit_code in (130, 143, -2, -15) else "FAILED"

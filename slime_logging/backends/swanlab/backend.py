@@ -270,12 +270,12 @@ def _comparable(value: float | str) -> float | str:
 
 
 def _state(exit_code: int) -> str:
-    """SwanLab's final state for an exit code; a signal, by number or as a shell reports it, is
-    aborted.
+    """SwanLab's final state for an exit code: aborted for a job that was asked to end, by SIGTERM
+    or Ctrl-C, and crashed for one that failed or vanished.
     """
     if exit_code == 0:
         return "success"
-    return "aborted" if exit_code < 0 or exit_code in (130, 137, 143) else "crashed"
+    return "aborted" if exit_code in (130, 143, -2, -15) else "crashed"
 
 
 @contextmanager

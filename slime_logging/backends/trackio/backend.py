@@ -48,6 +48,7 @@ them as `__<name>`.
 _IGNORED_VARIABLES = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
 _REMOTE_VARIABLES = (*_IGNORED_VARIABLES, "TRACKIO_BUCKET_ID", "TRACKIO_DATASET_ID", "HF_TOKEN")
 _STATE_KEY = "run_state"
+_STATES = {0: "finished", 143: "preempted (SIGTERM)"}
 
 
 class TrackioBackend:
@@ -115,7 +116,7 @@ class TrackioBackend:
         try:
             if exit_code is not None:
                 state: dict[str, Json] = {
-                    _STATE_KEY: "finished" if exit_code == 0 else f"failed (exit code {exit_code})"
+                    _STATE_KEY: _STATES.get(exit_code, f"failed (exit code {exit_code})")
                 }
                 batches = [
                     _config_batch(run, role, values | state)

@@ -35,6 +35,8 @@ CONFIRM_INTERVAL_S = 0.5
 CONFIRM_LINES = 1_000
 TEARDOWN_S = 10.0
 LEFT_EXIT_CODE = 255
+PREEMPTED_CODE = 143
+"""SIGTERM, as a shell reports it."""
 
 
 class Session:
@@ -113,10 +115,11 @@ class Session:
         """
         deadline_s = time.monotonic() + timeout_s * 0.9
         is_online = self._settings["mode"] != "offline"
-        if exit_code is None and is_online and self._settings["x_update_finish_state"]:
-            # "preempted" is the one state of W&B's that means: it stopped, and will be continued.
+        is_leaving = exit_code is None and self._settings["x_update_finish_state"]
+        if is_online and (is_leaving or exit_code == PREEMPTED_CODE):
+            # W&B's state for a run that stopped from outside, and may be continued.
             self._run.mark_preempting()
-            exit_code = LEFT_EXIT_CODE
+            exit_code = exit_code or LEFT_EXIT_CODE
         entity = self._run.entity
         others = self._keys_of_others()
         if others:
