@@ -191,7 +191,14 @@ def _addresses(status: RunStatus) -> dict[str, str]:
 def _advice(status: RunStatus) -> list[str]:
     """The command that delivers what is left, where one can."""
     left = [d for d in status.deliveries if d.num_left or d.state != "closed"]
-    if status.is_running or not left:
+    if status.is_running:
+        return []
+    begun = {delivery.destination.partition("-")[0] for delivery in status.deliveries}
+    if status.num_rows and set(status.run.trackers) - begun - {"memory"}:
+        names = ", ".join(name for name in status.run.trackers if name not in begun)
+        command = shlex.join(["slime-logging", "sync", str(status.path)])
+        return [f"Nothing was delivered to {names} yet. Deliver it with:", command]
+    if not left:
         return []
     commands = dict.fromkeys(_sync(status, delivery) for delivery in left)
     names = ", ".join(delivery.destination for delivery in left)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import slime_logging
-from slime_logging.backends import destination
+from slime_logging.backends.place import place_of
 from slime_logging.cli.app import app
 from slime_logging.record.run import RunDirectory
 from slime_logging.redaction.redact import Redactor
@@ -334,11 +334,14 @@ def test_no_repr_shows_a_secret(home: Path) -> None:
 def test_a_files_name_has_no_checksum_of_a_password() -> None:
     """The name of a cursor for an MLflow server is the same whatever the password in its address."""
     names = {
-        destination("mlflow", {"mlflow_tracking_uri": f"http://u:{word}@h:1/x?k={word}"})
+        place_of(
+            "mlflow", {"mlflow_tracking_uri": f"http://u:{word}@h:1/x?k={word}"}, {}, Path("/r")
+        ).key
         for word in ("a", SECRET)
     }
     assert len(names) == 1
-    assert destination("mlflow", {"mlflow_tracking_uri": "http://h:2/x"}) not in names
+    other = place_of("mlflow", {"mlflow_tracking_uri": "http://h:2/x"}, {}, Path("/r"))
+    assert other.key not in names
 
 
 def test_what_is_left_names_the_places_that_sync_asks_for(

@@ -87,15 +87,18 @@ class World:
         return found
 
     def _watch(self, pid: int) -> None:
+        """Note what shows of the processes of this world, those that are not its children too: they
+        have its home.
+        """
         parent = psutil.Process(pid)
+        home = self.environment()["HOME"]
         while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
-            try:
-                own = parent.cmdline()
-                for child in parent.children(recursive=True):
-                    command = child.cmdline()
-                    if command and command != own:
-                        self.commands[child.pid] = command
-                        self.environments[child.pid] = child.environ()
-            except psutil.Error:
-                pass
+            for process in psutil.process_iter():
+                try:
+                    command, environment = process.cmdline(), process.environ()
+                    if process.pid != pid and command and environment.get("HOME") == home:
+                        self.commands[process.pid] = command
+                        self.environments[process.pid] = environment
+                except psutil.Error:
+                    continue
             time.sleep(POLL_S)
