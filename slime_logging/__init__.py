@@ -2,31 +2,36 @@
 key leaked.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from slime_logging._version import __version__
-from slime_logging.errors import (
-    BackendError,
-    MissingBackendError,
-    RoleConfigError,
-    RunConflictError,
-    RunNotFoundError,
-    SettingsError,
-    TrackingError,
-    TryAgain,
-    WillNeverWork,
-)
-from slime_logging.roles.roles import parse_megatron_role_args
-from slime_logging.run import Run, join
-from slime_logging.settings.flags import add_tracking_arguments
-from slime_logging.tracking import (
-    finish_tracking,
-    init_tracking,
-    init_wandb_primary,
-    init_wandb_secondary,
-    log,
-    log_config,
-    log_samples,
-    tracked,
-)
+
+if TYPE_CHECKING:
+    from slime_logging.errors import (
+        BackendError,
+        MissingBackendError,
+        RoleConfigError,
+        RunConflictError,
+        RunNotFoundError,
+        SettingsError,
+        TrackingError,
+        TryAgain,
+        WillNeverWork,
+    )
+    from slime_logging.roles.roles import parse_megatron_role_args
+    from slime_logging.run import Run, join
+    from slime_logging.settings.flags import add_tracking_arguments
+    from slime_logging.tracking import (
+        finish_tracking,
+        init_tracking,
+        init_wandb_primary,
+        init_wandb_secondary,
+        log,
+        log_config,
+        log_samples,
+        tracked,
+    )
 
 __all__ = [
     "BackendError",
@@ -52,3 +57,47 @@ __all__ = [
     "parse_megatron_role_args",
     "tracked",
 ]
+
+_ROOMS = {
+    "errors": (
+        "BackendError",
+        "MissingBackendError",
+        "RoleConfigError",
+        "RunConflictError",
+        "RunNotFoundError",
+        "SettingsError",
+        "TrackingError",
+        "TryAgain",
+        "WillNeverWork",
+    ),
+    "roles.roles": ("parse_megatron_role_args",),
+    "run": (
+        "Run",
+        "join",
+    ),
+    "settings.flags": ("add_tracking_arguments",),
+    "tracking": (
+        "finish_tracking",
+        "init_tracking",
+        "init_wandb_primary",
+        "init_wandb_secondary",
+        "log",
+        "log_config",
+        "log_samples",
+        "tracked",
+    ),
+}
+"""Where each public name is found when it is first asked for: importing this package is quick."""
+
+
+def __getattr__(name: str) -> object:
+    for room, names in _ROOMS.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{room}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

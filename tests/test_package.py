@@ -129,6 +129,15 @@ def test_importing_the_package_loads_no_vendor_and_no_terminal_library():
     assert not loaded & (VENDORS | {"rich", "typer", "ruamel", "jinja2", "psutil"})
 
 
+def test_every_public_name_is_found_when_it_is_first_asked_for():
+    code = "import slime_logging as s; print([n for n in s.__all__ if getattr(s, n, None) is None])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+    code = (
+        "import sys, slime_logging; print(len([m for m in sys.modules if m.startswith('slime_')]))"
+    )
+    assert int(subprocess.check_output([sys.executable, "-c", code], text=True)) <= 2
+
+
 def test_the_public_names_are_these():
     assert all(hasattr(slime_logging, name) for name in slime_logging.__all__)
     assert {
