@@ -106,19 +106,20 @@ def recorded(directory: Path, num_rows: int, num_journals: int = 1) -> RunDirect
 
 def deliver(directory: RunDirectory, tracker: str) -> tuple[DeliveryResult, float]:
     """Deliver a finished run as `sync` does, and the seconds from the tracker being open to all being confirmed."""
-    opened: list[float] = []
     BACKENDS.setdefault("null", "tests.bench.runs:NullBackend")
     delivery = Delivery(
         tracker,
         directory,
         directory.read().facts(directory.path, {"wandb_mode": "offline"}),
         Writer(label="bench", is_sync=True),
-        on_open=lambda: opened.append(time.perf_counter()),
     )
     delivery.start()
+    while delivery.result().state == "opening":
+        time.sleep(0.001)
+    opened_s = time.perf_counter()
     delivery.stop(0, TIMEOUT_S)
     result = delivery.wait()
-    seconds = time.perf_counter() - opened[0]
+    seconds = time.perf_counter() - opened_s
     if not result.is_complete:
         raise RuntimeError(f"not delivered: {result}")
     return result, seconds
