@@ -58,6 +58,7 @@ clean:
 .make/test: .make/demo pyproject.toml
 	@echo "  what the tests need ..."
 	@$(PIP) --editable '.[demo,tensorboard,mlflow,swanlab,docs,test]'
+	@$(PIP) --no-deps trinity-rft verl  # what they ask for needs GPUs, and gigabytes
 	@touch $@
 
 .make/docs: .make/venv pyproject.toml

@@ -41,7 +41,7 @@ class MissingBackendError(TrackingError, ImportError):
     def __init__(self, backend: str, needed: str, found: str) -> None:
         super().__init__(
             f"--use-{backend} needs the package {needed} or newer, and {found}. "
-            f"Install it with: pip install --upgrade 'slime-logging[{backend}]'"
+            f"Install it from a clone of slime_logging: pip install --upgrade '.[{backend}]'"
         )
 
 

@@ -214,17 +214,18 @@ class Run:
         except Exception as error:
             swallow("log_samples", session, error)
 
-    def log_config(self, values: object) -> None:
+    def log_config(self, values: object, role: str | None = None) -> None:
         """Add or change configuration values that became known only now, under the role's prefix.
 
         Args:
             values: as `config` of `join`.
+            role: whose they are; None means this process's own.
         """
         session = session_with(self._args)
         if session is None:
             return
         try:
-            session.log_config(config_json(values), self.role)
+            session.log_config(config_json(values), role or self.role)
         except Exception as error:
             swallow("log_config", session, error)
 

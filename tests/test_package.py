@@ -50,6 +50,8 @@ MAY_IMPORT = {
         "values",
     },
     "run": {"backends", "errors", "hosts", "layout", "redaction", "session", "settings"},
+    "trinity": {"run", "trinity"},
+    "verl": {"run"},
     "tracking": {"errors", "hosts", "redaction", "session", "settings"},
     "slime": {"layout", "redaction", "roles", "session", "settings", "tracking", "values"},
     "demo": {"", "backends", "cli", "demo", "layout", "roles", "settings", "values"},

@@ -23,7 +23,7 @@ HELP = (
     "Run a small but real RL job on this machine's CPU, tracked as one run.",
     (
         r"It needs torch and megatron-core, no GPU, no account, no network: pip install"
-        r" 'slime-logging\[demo]'"
+        r" '.\[demo]' in a clone of slime_logging"
     ),
     (
         "Begin with [bold]slime-logging demo ppo[/] (about 10 seconds): actor and critic train in"
@@ -227,7 +227,7 @@ def _require_packages(needed: Mapping[str, str]) -> None:
     if missing:
         typer.echo(
             f"The demo needs {' and '.join(missing)}, not installed here. Install: pip install"
-            " 'slime-logging[demo]'",
+            " '.[demo]' (in a clone of slime_logging)",
             err=True,
         )
         raise typer.Exit(2)

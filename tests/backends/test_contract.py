@@ -261,7 +261,7 @@ def test_missing_package_names_the_extra(
     if tracker.name not in PACKAGES:
         pytest.skip("needs no package")
     monkeypatch.setitem(sys.modules, PACKAGES[tracker.name].module, None)
-    with pytest.raises(MissingBackendError, match=rf"slime-logging\[{tracker.name}\]"):
+    with pytest.raises(MissingBackendError, match=rf"\.\[{tracker.name}\]"):
         tracker.new().open(new_run("missing"), WRITER)
 
 
@@ -275,7 +275,7 @@ def test_package_that_is_too_old_says_which_is_needed(
     monkeypatch.setitem(
         PACKAGES, tracker.name, Package(package.module, package.distribution, "1000.2")
     )
-    told = rf"needs the package {package.distribution} 1000\.2 or newer, and \d[\d.]+ is installed.*slime-logging\["
+    told = rf"needs the package {package.distribution} 1000\.2 or newer, and \d[\d.]+ is installed.*\.\["
     with pytest.raises(MissingBackendError, match=told):
         tracker.new().open(new_run("old"), WRITER)
 

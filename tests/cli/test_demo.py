@@ -44,7 +44,7 @@ def test_help_says_what_each_demo_shows_and_where_to_begin() -> None:
         "actor and critic",
         "no critic/ key",
         "independent steps",
-        "pip install 'slime-logging[demo]'",
+        "pip install '.[demo]'",
         "demo ppo",
     ):
         assert words in text
@@ -96,7 +96,7 @@ def test_without_torch_the_message_names_the_extra(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "needs torch and megatron-core" in done.stderr
-    assert "pip install 'slime-logging[demo]'" in done.stderr
+    assert "pip install '.[demo]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

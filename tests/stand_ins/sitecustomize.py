@@ -1,27 +1,21 @@
-"""Stand-ins for what Trinity imports and only a GPU needs, in every process of the test's job."""
+"""Stand-ins for packages that a framework imports and its tracking does not use, in every process of
+a test's job: those that STAND_INS names.
+"""
 
 from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import types
 
-NAMES = (
-    "vllm",
-    "transformers",
-    "openai",
-    "datasets",
-    "verl",
-    "tensordict",
-    "aiosqlite",
-    "jsonlines",
-)
+NAMES = os.environ["STAND_INS"].split(",")
 
 
 class _Module(types.ModuleType):
-    __path__: list[str] = []
+    __path__: tuple[str, ...] = ()
 
     def __getattr__(self, name: str):
         if name.startswith("__"):
