@@ -144,7 +144,7 @@ def test_nothing_of_this_process_is_told(place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("exit_code", "state"),
-    [(0, "RUN_STATE_FINISHED"), (3, "RUN_STATE_CRASHED"), (-9, "RUN_STATE_ABORTED"), (None, None)],
+    [(0, "RUN_STATE_FINISHED"), (3, "RUN_STATE_CRASHED"), (-9, "RUN_STATE_CRASHED"), (None, None)],
 )
 def test_final_state(tmp_path: Path, exit_code: int | None, state: str | None) -> None:
     """How the job ended is in the file; a writer that only stops writes no end, but everything before it."""

@@ -45,7 +45,7 @@ class _Marathon(NamedTuple):
 def run(quick: bool = False) -> list[Figure]:
     """Cost of the last rows divided by that of the first, growth in memory, and cost with many journals."""
     num_rows = 4 * WINDOW if quick else NUM_ROWS
-    with tempfile.TemporaryDirectory(prefix="bench-flat-") as directory:
+    with tempfile.TemporaryDirectory(prefix="bench-flat-", ignore_cleanup_errors=True) as directory:
         marathon = (
             _marathon(directory, num_rows) if quick else apart(_marathon, directory, num_rows)
         )
@@ -145,7 +145,9 @@ def _of_journals(quick: bool) -> Figure:
     many = max(costs)
     for number in range(num_rounds):
         for num_journals in (1, many)[:: 1 if number % 2 == 0 else -1]:
-            with tempfile.TemporaryDirectory(prefix="bench-flat-") as directory:
+            with tempfile.TemporaryDirectory(
+                prefix="bench-flat-", ignore_cleanup_errors=True
+            ) as directory:
                 run_directory = recorded(Path(directory), num_rows, num_journals)
                 deliver(run_directory, "null")
                 costs[num_journals].append((TAKEN[-1].cpu_s - TAKEN[0].cpu_s) / num_rows * 1e6)

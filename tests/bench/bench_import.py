@@ -20,7 +20,9 @@ def run(quick: bool = False) -> list[Figure]:
     """Milliseconds of the `import` statement alone."""
     modules = (OURS,) if quick else (OURS, *OTHERS)
     taken: dict[str, list[float]] = {module: [] for module in modules}
-    with tempfile.TemporaryDirectory(prefix="bench-import-") as directory:
+    with tempfile.TemporaryDirectory(
+        prefix="bench-import-", ignore_cleanup_errors=True
+    ) as directory:
         for number in range(1 if quick else NUM_ROUNDS):
             for module in modules[:: 1 if number % 2 == 0 else -1]:
                 taken[module].append(_milliseconds(module, Path(directory)))

@@ -23,7 +23,7 @@ OTHER = "wandb.init, offline"
 
 def run(quick: bool = False) -> list[Figure]:
     """The call itself and the memory that it adds, in a process whose arguments have loaded what a trainer loads."""
-    with tempfile.TemporaryDirectory(prefix="bench-join-") as name:
+    with tempfile.TemporaryDirectory(prefix="bench-join-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         primary = join(directory / "tracking")
         arguments = _arguments(primary, directory, Namespace() if quick else ppo_namespace())

@@ -80,7 +80,7 @@ def run(quick: bool = False) -> list[Figure]:
     """Median and 99th percentile, both cadences."""
     names = [name for name in CONTESTANTS if not quick or name in ("floor", "ours")]
     num_rounds, num_burst, num_paced = (2, 50, 10) if quick else (10, 1_000, 200)
-    with tempfile.TemporaryDirectory(prefix="bench-log-") as directory:
+    with tempfile.TemporaryDirectory(prefix="bench-log-", ignore_cleanup_errors=True) as directory:
         contestants = [_Contestant(name, Path(directory, name)) for name in names]
         try:
             for contestant in contestants:

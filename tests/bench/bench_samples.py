@@ -56,7 +56,9 @@ SECRETS = {"wandb_key": "0123456789abcdef0123456789abcdef01234567", "db_password
 
 def run(quick: bool = False) -> list[Figure]:
     """Milliseconds a call."""
-    with tempfile.TemporaryDirectory(prefix="bench-samples-") as directory:
+    with tempfile.TemporaryDirectory(
+        prefix="bench-samples-", ignore_cleanup_errors=True
+    ) as directory:
         return [
             _figure(f"64 samples of 16 KiB, {name}", words, Path(directory) / name, quick=quick)
             for name, words in (("prose", PROSE), ("code", CODE))
