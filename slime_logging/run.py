@@ -9,7 +9,6 @@ threads and in forked children.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 from slime_logging.backends.address import address_of
 from slime_logging.errors import RunConflictError, SettingsError
 from slime_logging.hosts.rendezvous import RunAddress
+from slime_logging.layout.axis import Axis, check_role
 from slime_logging.layout.leaves import config_json
 from slime_logging.layout.scope import RoleConfig
 from slime_logging.redaction.redact import safe_error
@@ -30,13 +30,6 @@ from slime_logging.settings.choices import Trackers, chosen_arguments, chosen_en
 from slime_logging.settings.settings import Settings
 
 logger = logging.getLogger("slime_logging")
-
-MAX_CACHED_NAMES = 10_000
-MAX_ROLE_CHARS = 100
-RESERVED_ROLES = frozenset(
-    {"env_vars", "overrides", "process", "redacted_keys", "resume", "system"}
-)
-"""First parts of keys that belong to the run itself."""
 
 
 def join(
@@ -90,7 +83,7 @@ def join(
         RunNotFoundError: `make=False`, and there is no such run.
         OSError: the run's directory cannot be written.
     """
-    _check_role(role)
+    check_role(role)
     chosen = chosen_arguments(trackers, options or {})
     args = RoleConfig(**vars(chosen), role=role, config=config_json(config))
     given = {
@@ -121,7 +114,7 @@ class Run:
         self._args = args
         self._session = session
         self._kept = kept
-        self._axes: dict[str | None, _Axis] = {}
+        self._axes: dict[str | None, Axis] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -242,9 +235,9 @@ class Run:
                 end(session, exit_code)
         self._kept = None
 
-    def _axis(self, axis: str | None) -> _Axis:
+    def _axis(self, axis: str | None) -> Axis:
         if axis not in self._axes:
-            self._axes[axis] = _Axis(self.role, axis)
+            self._axes[axis] = Axis(self.role, axis)
         return self._axes[axis]
 
     def __enter__(self) -> Run:
@@ -262,70 +255,3 @@ class Run:
         if isinstance(error, SystemExit):
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
         self.finish(code)
-
-
-class _Axis:
-    """One step counter: the names of its metrics, and where it is."""
-
-    def __init__(self, role: str | None, axis: str | None) -> None:
-        parts = [part for part in (role, axis) if part]
-        self._prefixes = ["/".join(parts[start:]) + "/" for start in range(len(parts))]
-        self.step_key = "/".join([*parts, "step"])
-        self._whole = self._prefixes[0] if parts else ""
-        self._names: dict[str, str] = {}
-        self._last: float = -1
-
-    def row(self, metrics: Mapping[str, Any], step: float | None) -> tuple[dict[str, Any], str]:
-        """The metrics by their full names, with the step among them, and the step's name."""
-        names = self._names
-        row: dict[str, Any] = {}
-        for key, value in metrics.items():
-            row[names.get(key) or self._name(key)] = value
-        own = row.pop(self.step_key, None)
-        number = _number(own if step is None else step)
-        if number is None:
-            number = math.floor(self._last) + 1
-        if own is not None and _number(own) != number:
-            row[f"{self.step_key}~2"] = own
-        self._last = number
-        row[self.step_key] = number
-        return row, self.step_key
-
-    def _name(self, key: object) -> str:
-        text = str(key)
-        for prefix in self._prefixes:
-            if text.startswith(prefix):
-                text = text[len(prefix) :]
-                break
-        name = self._whole + text
-        if len(self._names) < MAX_CACHED_NAMES and isinstance(key, str):
-            self._names[key] = name
-        return name
-
-
-def _number(step: object) -> float | None:
-    """A step as a finite number; None where it is none."""
-    if type(step) is int:
-        return step
-    try:
-        number = float(step)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    if not math.isfinite(number):
-        return None
-    return int(number) if number.is_integer() else number
-
-
-def _check_role(role: str | None) -> None:
-    if role is None:
-        return
-    if not isinstance(role, str) or not role.strip() or "/" in role or len(role) > MAX_ROLE_CHARS:
-        raise SettingsError(
-            f"role {str(role)[:MAX_ROLE_CHARS]!r}: a role is a short word without '/', such as"
-            " 'explorer'; it becomes the prefix of keys."
-        )
-    if role in RESERVED_ROLES:
-        raise SettingsError(
-            f"role {role!r}: the run itself has keys of this name; choose another one, such as"
-            f" '{role}_worker'."
-        )
