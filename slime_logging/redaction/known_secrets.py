@@ -3,7 +3,9 @@
 Policy: what is learned stays in this object and in no `repr`. Texts of fewer than `MIN_CHARS`
 characters and everyday values (`EVERYDAY`) are not learned: they would be hidden in every word that
 holds them, and be found out by what is missing. A short or purely alphabetic secret is replaced
-only where it stands alone as a word.
+only where it stands alone as a word. Nothing waits: a table is only added to, one entry in one
+step, and the pattern made of it is replaced as a whole; so a signal handler may learn a secret
+while its thread is learning one.
 """
 
 from __future__ import annotations
@@ -12,13 +14,11 @@ import base64
 import html
 import json
 import re
-import threading
 import urllib.parse
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any
 
-from slime_logging.redaction.marks import MARK
-from slime_logging.redaction.secret_names import word_set
+from slime_logging.redaction.search import MARK, Budget, Replacement, engine, replaced
 
 MIN_CHARS = 6
 """Shorter texts occur by chance. No service issues shorter keys."""
@@ -30,32 +30,21 @@ LINE_CHARS = 16
 """Lines of a secret of several lines (PEM) are secrets of their own from this length on."""
 MAX_CHARS = 16_384
 """The longest text that is learned; a private key of 16,384 bits has 13,000."""
-
-MAX_FRESH_FORMS = 400
-"""Forms (about 20 a secret) that are searched for apart from the others, because compiling all of
-them again takes longer.
-"""
-MAX_NOTICED = 200
-"""Secrets learned in passing, from values and texts that were hidden by name or form; so that a
-long job stays bounded.
-"""
+MAX_SECRETS = 2_000
+"""Learned at most, so that a long job stays bounded; a job has some dozens."""
 
 _PATH = re.compile(
-    r"(?:~|\.{1,2}|/(?:root|home|usr|etc|var|tmp|mnt|data|opt|run|srv|dev|proc|workspace|scratch|nfs|lustre|shared|secrets|Users))/"
+    r"(?:~|\.{1,2}|/(?:root|home|usr|etc|var|tmp|mnt|data|opt|run|srv|dev|proc|workspace|scratch|"
+    r"nfs|lustre|shared|secrets|Users))/"
 )
-_WORDS = re.compile(r"[A-Za-z ,.:;'_<>()|-]*\d?")
-
-EVERYDAY = word_set(
-    "none null true false default password passwd secret secrets changeme change_me example unknown empty public",
-    "private admin root user username guest anonymous localhost token api_key apikey key your_api_key",
-    "your-api-key dummy placeholder disabled enabled online offline shared auto string optional required",
-    "undefined redacted hidden wandb sglang slime megatron openai huggingface bearer basic not_needed",
-    "no-key-required no_key_required",
+EVERYDAY = frozenset(
+    "none null true false default password passwd secret secrets changeme change_me example unknown"
+    " empty public private admin root user username guest anonymous localhost token api_key apikey"
+    " key your_api_key your-api-key dummy placeholder disabled enabled online offline shared auto"
+    " string optional required undefined redacted hidden wandb sglang slime megatron openai"
+    " huggingface bearer basic not_needed no-key-required no_key_required".split()
 )
 """Values that people write where no key is needed; compared in lower case."""
-
-
-_Patterns: TypeAlias = tuple[re.Pattern[str], ...]
 
 
 class KnownSecrets:
@@ -63,13 +52,8 @@ class KnownSecrets:
 
     def __init__(self) -> None:
         self._plain: dict[str, str] = {}
-        self._names: dict[str, str] = {}
-        self._fresh: list[str] = []
-        self._num_noticed = 0
-        self._patterns: tuple[_Patterns, _Patterns] = ((), ())
-        self._is_stale = False
-        self._is_settled = True
-        self._lock = threading.Lock()
+        self._names: dict[bytes, str] = {}
+        self._compiled: tuple[int, Any] = (0, None)
 
     def __len__(self) -> int:
         return len(self._plain)
@@ -93,114 +77,62 @@ class KnownSecrets:
         text = text.strip()
         if text in self._plain or text in ordinary or not is_learnable(text):
             return False
-        forms = encoded_forms(text)
-        with self._lock:
-            # A longer secret must be found before one inside of it. The fresh ones are looked for
-            # first, so one that is inside of an older one has to be settled together with it.
-            if len(self._fresh) >= MAX_FRESH_FORMS or any(text in known for known in self._plain):
-                self._is_settled = False
-            self._fresh += forms
-            self._plain[text] = name
-            for form in forms:
-                self._names.setdefault(form, name)
-            self._is_stale = True
-        return True
-
-    def notice(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
-        """As `learn`, for what was hidden in passing: plain words and addresses are passed over,
-        and the number is bounded.
-        """
-        if self._num_noticed >= MAX_NOTICED or _WORDS.fullmatch(text.strip()) or "://" in text:
+        if len(self._plain) >= MAX_SECRETS:
             return False
-        is_new = self.learn(name, text, ordinary)
-        self._num_noticed += is_new
-        return is_new
+        for form in encoded_forms(text):
+            self._names.setdefault(form.encode("utf-8", "surrogatepass"), name)
+        self._plain[text] = name
+        return True
 
     def is_known(self, text: str) -> bool:
         """Whether the whole text is a known secret."""
         return text in self._plain
 
-    def replace(self, text: str, shown: Callable[[str], str]) -> str:
-        """The text with every known secret, plain or encoded, replaced by `shown(name)`; marks are
-        left alone.
-        """
-        if not self._plain:
-            return text
-        if self._is_stale:
-            self._compile()
-        for patterns in self._patterns:
-            for pattern in patterns:
-                if pattern.search(text):
-                    text = self._replaced(text, pattern, shown)
-        return text
+    def replace(self, data: bytes, shown: Callable[[str], str], budget: Budget) -> bytes:
+        """The UTF-8 text with every known secret, plain or encoded, replaced by `shown(name)`."""
+        if not self._names:
+            return data
 
-    def _replaced(self, text: str, pattern: re.Pattern[str], shown: Callable[[str], str]) -> str:
-        pieces: list[str] = []
-        done = 0
-        for mark in MARK.finditer(text):
-            pieces += [
-                pattern.sub(lambda m: shown(self._names[m.group()]), text[done : mark.start()]),
-                mark.group(),
-            ]
-            done = mark.end()
-        return "".join([*pieces, pattern.sub(lambda m: shown(self._names[m.group()]), text[done:])])
+        def decide(start: int, end: int) -> Replacement:
+            return start, end, shown(self._names[data[start:end]])
 
-    def _compile(self) -> None:
-        """Compile the fresh forms, and the settled ones only where those changed: learning one more
-        secret stays cheap.
-        """
-        with self._lock:
-            settled = self._patterns[1]
-            if not self._is_settled:
-                settled = _patterns_of(list(self._names))
-                self._fresh = []
-            self._patterns = (_patterns_of(self._fresh), settled)
-            self._is_settled = True
-            self._is_stale = False
+        return replaced(data, self._pattern(), decide, budget)
+
+    def _pattern(self) -> Any:
+        size, pattern = self._compiled
+        if size != len(self._names):
+            import re2
+
+            forms = list(self._names)  # one step: what a signal handler adds is in the next pattern
+            pattern = engine("|".join([MARK, *map(_searched, forms)]), is_longest=True)
+            self._compiled = (len(forms), pattern)
+            re2.purge()  # its cache of patterns would keep every former one
+        return pattern
 
     def cut_off(self, text: str) -> tuple[int, str] | None:
         """Where a known secret begins that the end of the text cuts off, and its name; None if
         there is none.
         """
-        best: tuple[int, str] | None = None
-        for form, name in list(self._names.items()):
-            for size in range(min(len(form) - 1, len(text)), MIN_CHARS - 1, -1):
-                if text.endswith(form[:size]) and not form[:size].isalpha():
-                    if best is None or len(text) - size < best[0]:
-                        best = (len(text) - size, name)
-                    break
-        return best
+        found = [
+            (len(text) - size, name)
+            for data, name in list(self._names.items())
+            for form in [data.decode("utf-8", "surrogatepass")]
+            for size in range(MIN_CHARS, min(len(form), len(text) + 1))
+            if text.endswith(form[:size]) and not form[:size].isalpha()
+        ]
+        return min(found, default=None)
 
 
-def _patterns_of(forms: list[str]) -> _Patterns:
-    anywhere = _any_of([form for form in forms if not _stands_alone(form)])
-    alone = _any_of([form for form in forms if _stands_alone(form)])
-    found = [re.compile(anywhere)] if anywhere else []
-    return (*found, re.compile(rf"(?<!\w)(?:{alone})(?!\w)")) if alone else tuple(found)
-
-
-def _stands_alone(form: str) -> bool:
-    """Whether a form is so short or wordlike that it counts only where no letter or digit touches
+def _searched(form: bytes) -> str:
+    """The pattern that finds a form; a short or wordlike one only where no letter or digit touches
     it.
     """
-    return (
-        len(form) < ANYWHERE_CHARS
-        or form.isdigit()
-        or (form.isalpha() and len(form) < 2 * ANYWHERE_CHARS)
-    )
-
-
-def _any_of(forms: list[str]) -> str:
-    """A pattern for any of the forms, longest first, grouped by first character, so that most
-    positions cost one comparison.
-    """
-    by_first: dict[str, list[str]] = {}
-    for form in sorted(forms, key=lambda form: (-len(form), form)):
-        by_first.setdefault(form[0], []).append(form[1:])
-    return "|".join(
-        f"{re.escape(first)}(?:{'|'.join(map(re.escape, rests))})"
-        for first, rests in sorted(by_first.items())
-    )
+    text = form.decode("utf-8", "surrogatepass")
+    is_alpha = text.isalpha() and len(text) < 2 * ANYWHERE_CHARS
+    if len(text) >= ANYWHERE_CHARS and not text.isdigit() and not is_alpha:
+        return re.escape(text)
+    before, behind = (r"\b" if re.match(r"(?a:\w)", c) else r"\B" for c in (text[0], text[-1]))
+    return f"{before}{re.escape(text)}{behind}"
 
 
 def is_learnable(text: str) -> bool:
@@ -219,13 +151,14 @@ def encoded_forms(text: str) -> list[str]:
     repeats.
     """
     data = text.encode("utf-8", "surrogatepass")
+    quoted = urllib.parse.quote(data, safe="")
     forms = [text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= LINE_CHARS)]
     forms += [
-        urllib.parse.quote(data, safe=""),
+        quoted,
         urllib.parse.quote(data),
         urllib.parse.quote_plus(data),
-        re.sub(r"%[0-9A-F]{2}", lambda m: m.group().lower(), urllib.parse.quote(data, safe="")),
-        urllib.parse.quote(urllib.parse.quote(data, safe=""), safe=""),
+        re.sub(r"%[0-9A-F]{2}", lambda m: m.group().lower(), quoted),
+        urllib.parse.quote(quoted, safe=""),
         json.dumps(text)[1:-1],
         json.dumps(text, ensure_ascii=False)[1:-1],
         json.dumps(json.dumps(text))[3:-3],
@@ -234,8 +167,9 @@ def encoded_forms(text: str) -> list[str]:
         text.replace("'", "'\"'\"'"),
         html.escape(text),
         data.hex(),
+        data.hex().upper(),
+        *_base64_forms(data),
     ]
-    forms += _base64_forms(data)
     return list(dict.fromkeys(form for form in forms if len(form) >= MIN_CHARS))
 
 
@@ -243,15 +177,11 @@ def _base64_forms(data: bytes) -> list[str]:
     """Base64 of the secret at each of the three places it can have in longer data, without the
     characters its neighbours share.
     """
-    out = []
+    whole = base64.b64encode(data).decode()
+    out = [whole, whole.rstrip("=")]
     for lead in range(3):
-        encoded = base64.b64encode(b"\0" * lead + data).decode()
-        core = encoded[(0, 2, 3)[lead] :].rstrip("=")
+        core = base64.b64encode(b"\0" * lead + data).decode()[(0, 2, 3)[lead] :].rstrip("=")
         # The last character also holds bits of what follows, unless the data ends on a byte triple.
-        if (lead + len(data)) % 3:
-            core = core[:-1]
-        if len(core) >= 8:
-            out += [core, core.replace("+", "-").replace("/", "_")]
-        if lead == 0:
-            out += [encoded, encoded.rstrip("="), encoded.replace("+", "-").replace("/", "_")]
-    return out
+        core = core[:-1] if (lead + len(data)) % 3 else core
+        out += [core] if len(core) >= 8 else []
+    return out + [form.replace("+", "-").replace("/", "_") for form in out]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-MARK = re.compile(r"<hidden: [^<>]*>")
+MARK = re.compile(r"<hidden: [^<>]{0,100}>")
 
 MAX_NAME_CHARS = 64
 """Of the name in a mark; the longest option of Megatron and slime has 57 characters."""
@@ -34,17 +34,3 @@ def as_name(text: str) -> str:
 def name_in(marked: str) -> str:
     """The name that a mark shows."""
     return marked[len(_OPEN) : -1]
-
-
-def is_inside(text: str, at: int) -> bool:
-    """Whether a position is inside of a mark (not at its beginning)."""
-    opened = text.rfind(_OPEN, 0, at)
-    found = MARK.match(text, opened) if opened >= 0 else None
-    return found is not None and opened < at < found.end()
-
-
-def end_behind(text: str, start: int, end: int) -> int:
-    """The end of a match, moved behind the mark in which it ends."""
-    opened = text.rfind(_OPEN, start, end + len(_OPEN) - 1)
-    found = MARK.match(text, opened) if opened >= 0 else None
-    return found.end() if found and opened < end < found.end() else end

@@ -4,32 +4,37 @@ Policy: three independent rules, each enough on its own. By name (`secret_names`
 secret's name, at any depth of mappings and lists, and inside of texts (`secret_text`). By value
 (`known_secrets`): the text of every secret this process knows, encoded too, wherever it turns up,
 keys included. By form (`secret_forms`): the published shapes of tokens. A hidden value is `<hidden:
-NAME>`, with neither length nor hash. None and bools are no secrets and stay. Redaction is
-idempotent, changes nothing else, and never raises.
+NAME>`, with neither length nor hash. Redaction is idempotent, changes nothing else, never raises,
+and its time is linear in the text.
+
+What is known is learned from arguments, environment, command line, stored logins and
+configuration. Rows teach nothing: their texts are data, in which known secrets, tokens and random
+values of assignments are hidden, and nothing else.
 """
 
 from __future__ import annotations
 
+import base64
+import functools
 import os
 import re
 import sys
 import urllib.parse
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
 
 from slime_logging.redaction import marks, secret_names
 from slime_logging.redaction.known_secrets import KnownSecrets
-from slime_logging.redaction.name_rules import NameRules
 from slime_logging.redaction.safe_text import escape_terminal, safe_exception_text
+from slime_logging.redaction.search import Budget
 from slime_logging.redaction.secret_files import stored_secrets
 from slime_logging.redaction.secret_forms import FormRules
-from slime_logging.redaction.secret_json import JsonWalk
-from slime_logging.redaction.secret_names import Verdict
-from slime_logging.redaction.secret_text import hide_assigned
+from slime_logging.redaction.secret_json import JsonWalk, texts_in
+from slime_logging.redaction.secret_names import NameRules
+from slime_logging.redaction.secret_text import hide_assigned, hide_random
 from slime_logging.values.json_value import Json
 from slime_logging.values.serialize import arguments_to_json, to_json
 
@@ -37,38 +42,32 @@ __all__ = ["Redactor", "escape_terminal", "safe_error", "safe_exception_text"]
 
 _Error = TypeVar("_Error", bound=Exception)
 
-MAX_CACHED = 50_000
-"""Names and keys remembered; a job that makes up more of them than this starts over instead of
-growing.
-"""
+MAX_NAMES = 200_000
+"""Names whose redacted form is remembered; further ones are redacted each time."""
+MAX_REPLACED, MAX_LOOKED_AT = 4_000, 8_000
+"""In one row: each costs 2 to 5 microseconds."""
 
-_PASSES = 4
+_PASSES = 3
 """One pass nearly always settles a text; more are needed where hiding one part lets another be
 seen.
 """
 
 
 class Redactor:
-    """Hides this process's secrets; made by `Redactor.of`, taught more by `learn`.
+    """Hides this process's secrets; made by `Redactor.of`, taught more by `learn` and `config`.
 
-    Safe to use from several threads: what it learns is only ever added to.
+    Safe to use from several threads and from signal handlers: nothing waits, and what is learned is
+    only ever added to.
     """
 
     def __init__(self, *, hide: Sequence[str] = (), show: Sequence[str] = ()) -> None:
         """A redactor that knows no secret by value yet; see `of` for the arguments."""
         self._rules = NameRules(hide=hide, show=show)
-        self._forms = FormRules(self._rules.forms)
-        own = (
-            ""
-            if self._rules.has_own or not self._forms.hint
-            else f"{secret_names.HINT.pattern}|{self._forms.hint}|<shortened: "
-        )
-        self._hint = re.compile(own)
+        self._forms = FormRules(hide)
         self._known = KnownSecrets()
         self._keys: dict[str, str] = {}
         self._hidden: set[str] = set()
         self._ordinary: frozenset[str] = frozenset()
-        self._is_learning = False
 
     @classmethod
     def of(
@@ -84,24 +83,25 @@ class Redactor:
         and the trackers' files of stored logins.
 
         Args:
-            args: the job's arguments, nested or not; read, never changed. environ: the environment;
-                `HOME`, `NETRC` and the like in it say where stored logins are. argv: the command
-                line. hide: more names to hide: exact ones, globs (`acme_*`), `re:` and a regular
-                expression over the name, or `text:` and a regular expression over any text.
+            args: the job's arguments, nested or not; read, never changed.
+            environ: the environment; `HOME`, `NETRC` and the like in it say where logins are.
+            argv: the command line.
+            hide: more names to hide: exact ones, globs (`acme_*`), `re:` and a regular expression
+                over the name, or `text:` and a regular expression (RE2) over any text.
             show: names that are never hidden for what they are called; exact ones only.
 
         Raises:
             SettingsError: a pattern in `hide` is no regular expression, or `show` holds a pattern.
         """
         redactor = cls(hide=hide, show=show)
-        with redactor._learning():
-            values = {} if args is None else arguments_to_json(args)
-            redactor._ordinary = frozenset(values)
-            redactor.config(values)
-            redactor.config({str(name): to_json(value) for name, value in environ.items()})
-            redactor.config({"argv": to_json(list(argv))})
-            for name, text in stored_secrets(environ):
-                redactor.learn(name, text)
+        values = {} if args is None else arguments_to_json(args)
+        redactor._ordinary = frozenset(values)
+        for name, text in stored_secrets(environ):
+            redactor.learn(name, text)
+        given = {str(name): to_json(value) for name, value in environ.items()}
+        for learned in (values, given, {"argv": to_json(list(argv))}):
+            redactor._walk(learned, str)
+        redactor._hidden.clear()
         return redactor
 
     def __repr__(self) -> str:
@@ -110,13 +110,11 @@ class Redactor:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The names of everything hidden so far, sorted."""
-        return tuple(sorted(self._hidden))
+        return tuple(sorted(self._hidden.copy()))
 
     @property
     def num_known(self) -> int:
-        """How many secret texts are known; when it grows, what was redacted before may need it
-        again.
-        """
+        """How many secret texts are known."""
         return len(self._known)
 
     @property
@@ -133,77 +131,136 @@ class Redactor:
         """From now on hide this value wherever it turns up, as `<hidden: name>`; values that are
         too short or common are not learned.
         """
-        json = to_json(value)
-        for text in _texts(json):
-            if self._known.learn(self._own_name(name), text, self._ordinary):
-                self._keys.clear()
+        for text in texts_in(to_json(value)):
+            self._learn(name, text)
 
     def config(self, values: Mapping[str, Json]) -> dict[str, Json]:
-        """The values with every secret hidden: by name at any depth, by value, by form. The mapping
-        given is not changed.
+        """The values with every secret hidden: by name at any depth, by value, by form; and learned
+        from. The mapping given is not changed.
         """
-        out: dict[str, Json] = {}
+        num_known = -1
         for _ in range(_PASSES):
-            num_known = len(self._known)
-            out = JsonWalk(self, is_row=False).mapping(values)
-            if len(self._known) == num_known or self._is_learning:
+            if num_known == (num_known := len(self._known)):
                 break
+            keys: dict[str, str] = {}
+            out = self._walk(values, functools.partial(self._key, keys))
+        self._remember(keys)
         return out
 
     def row(self, values: Mapping[str, Json]) -> dict[str, Json]:
-        """As `config`, for the metrics of a row: numbers are measurements and are never hidden by
-        name.
+        """The metrics of one row without secrets: known ones and tokens are hidden wherever they
+        stand, under a secret's name and in an assignment what looks random, and nothing else.
+
+        A row costs milliseconds a megabyte. In one that holds thousands of secrets, what is
+        behind the first `MAX_REPLACED` is hidden whole, and behind `MAX_LOOKED_AT` assignments
+        further ones stay.
         """
-        return JsonWalk(self, is_row=True).mapping(values)
+        # All texts are looked through as one, parted by a byte that no UTF-8 has.
+        texts: list[bytes] = []
+        marked: list[str] = []
+
+        def collect(text: str) -> str:
+            texts.append(text.encode("utf-8", "surrogatepass"))
+            return text
+
+        def note(name: str, text: str) -> str:
+            marked.append(text)
+            return collect(self._shown(name))
+
+        walk = functools.partial(
+            JsonWalk, self._rules.judge, is_known=self._known.is_known, in_row=True
+        )
+        keys: dict[str, str] = {}
+        key = functools.partial(self._key, keys)
+        out = walk(text=collect, key=key, hide=note).mapping(values)
+        before = b"\xff".join(texts)
+        after = self._in_row(before)
+        self._remember(keys)
+        if after == before:
+            return out
+        pieces = iter(zip(texts, after.split(b"\xff"), strict=True))
+
+        def give(text: str) -> str:
+            old, new = next(pieces)
+            return text if old == new else new.decode("utf-8", "replace")
+
+        return walk(text=give, key=key, hide=lambda name, _: give(self._shown(name))).mapping(
+            values
+        )
 
     def key(self, name: str) -> str:
-        """A key or metric name without secrets in it; remembered, so that asking again costs a
-        lookup.
+        """A key or metric name without secrets in it. It is remembered: a secret that is learned
+        later does not change it.
         """
-        if self._is_learning:
-            return self.text(name)
-        known = self._keys.get(name)
-        if known is None:
-            known = self.text(name)
-            if len(self._keys) >= MAX_CACHED:
-                self._keys.clear()
-            self._keys[name] = known
-        return known
+        keys: dict[str, str] = {}
+        shown = self._key(keys, name)
+        self._remember(keys)
+        return shown
 
     def text(self, s: str) -> str:
         """A text with every secret hidden: by the names in it, by value, by form. What cannot be
         looked through is hidden whole.
         """
-        try:
-            for _ in range(_PASSES):
-                out = self._text_once(s)
-                if out == s:
-                    return s
-                s = out
-        except (RecursionError, MemoryError):
-            return self.shown("text")
-        return s
+        return self._text(s, lambda name, _: self._shown(name))
 
     def message(self, s: str) -> str:
         """One of our own messages, by value and by form: its own words, such as `--wandb-key or`,
         are not judged.
         """
-        s = self._forms.hide(self._known.replace(s, self.shown), self._hide_form)
+        s = self._by_value_and_form(s, lambda label, _: self._shown(label))
         *cut, rest = s.split("…")
         return "".join(f"{self._without_tail(head)}…" for head in cut) + rest
 
-    def _text_once(self, s: str) -> str:
-        if not self._is_learning:
-            s = self._known.replace(s, self.shown)
-        if not self._hint.search(s.lower()):
-            return s
-        if "\\u00" in s and s.lstrip()[:1] in ("{", "["):
-            s = self._parsed(s)
-        s = self._forms.hide(s, self._hide_form)
-        s = hide_assigned(s, self._rules.judge, self._hide_text)
-        return self._without_cut_off(s) if "... <shortened: " in s else s
+    def _walk(self, values: Mapping[str, Json], key: Callable[[str], str]) -> dict[str, Json]:
+        text = functools.partial(self._text, hide=self._hide)
+        walk = JsonWalk(self._rules.judge, text, key, self._hide, self._known.is_known)
+        return walk.mapping(values)
 
-    def _parsed(self, s: str) -> str:
+    def _key(self, keys: dict[str, str], name: str) -> str:
+        known = self._keys.get(name) or keys.get(name)
+        if known is None:
+            data = name.encode("utf-8", "surrogatepass")
+            after = self._in_row(data)
+            known = keys[name] = name if after == data else after.decode("utf-8", "replace")
+        return known
+
+    def _remember(self, keys: Mapping[str, str]) -> None:
+        if len(self._keys) < MAX_NAMES:
+            for name, shown in keys.items():
+                self._keys.setdefault(name, shown)
+
+    def _in_row(self, data: bytes) -> bytes:
+        budget = Budget(MAX_REPLACED)
+        data = self._known.replace(data, self._shown, budget)
+        data = self._forms.hide(data, lambda label, _: self._shown(label), True, budget)
+        budget.num_looked_at = MAX_LOOKED_AT
+        hide = lambda name, _: self._shown(name)  # noqa: E731
+        return hide_random(data, self._rules.judge, hide, budget)
+
+    def _text(self, s: str, hide: Callable[[str, str], str]) -> str:
+        try:
+            for _ in range(_PASSES):
+                before = s
+                s = self._by_value_and_form(s, hide)
+                if not self._rules.has_own and not secret_names.HINT.search(s.lower()):
+                    break
+                if "\\u00" in s and s.lstrip()[:1] in ("{", "["):
+                    s = self._parsed(s, hide)
+                s = hide_assigned(s, self._rules.judge, hide)
+                if s == before:
+                    break
+        except (RecursionError, MemoryError):
+            return self._shown("text")
+        head, cut, tail = s.rpartition("... <shortened: ")
+        return f"{self._without_tail(head)}{cut}{tail}" if cut else s
+
+    def _by_value_and_form(self, s: str, hide: Callable[[str, str], str]) -> str:
+        before = s.encode("utf-8", "surrogatepass")
+        data = self._known.replace(before, self._shown, Budget())
+        data = self._forms.hide(data, hide, False, Budget())
+        return s if data == before else data.decode("utf-8", "replace")
+
+    def _parsed(self, s: str, hide: Callable[[str, str], str]) -> str:
         """JSON text whose names are written with escapes: read, redacted and written anew, only if
         there was something to hide.
         """
@@ -211,75 +268,60 @@ class Redactor:
             values = orjson.loads(s)
         except orjson.JSONDecodeError:
             return s
-        out = JsonWalk(self, is_row=False).any(values, Verdict.SHOWN, "")
+        known = self._known.is_known
+        out = JsonWalk(self._rules.judge, lambda text: text, str, hide, known).any(values)
         return s if out == values else orjson.dumps(out).decode()
-
-    def _without_cut_off(self, s: str) -> str:
-        head, cut, tail = s.rpartition("... <shortened: ")
-        return f"{self._without_tail(head)}{cut}{tail}"
 
     def _without_tail(self, head: str) -> str:
         """A text that was cut off, without the beginning of a secret at its end."""
         found = self._known.cut_off(head)
-        return head if found is None else f"{head[: found[0]]}{self.shown(found[1])}"
+        return head if found is None else f"{head[: found[0]]}{self._shown(found[1])}"
 
-    def _hide_form(self, label: str, secret: str) -> str:
-        if "<hidden: " not in secret:
-            self._notice(label, secret)
-        if label == "url userinfo":
-            password = secret.partition(":")[2]
-            self._notice(label, password)
-            self._notice(label, urllib.parse.unquote(password))
-        return self.shown(label)
-
-    def _hide_text(self, name: str, value: str) -> str:
-        self._notice(name, value)
-        return self.shown(name)
-
-    def _notice(self, name: str, text: str) -> None:
-        if self._known.notice(self._own_name(name), text, self._ordinary):
-            self._keys.clear()
-
-    def _own_name(self, name: str) -> str:
-        """What a mark calls a value: the last part of its name, itself without secrets."""
+    def _shown(self, name: str) -> str:
+        """The mark for a value of this name, which is told in `hidden`."""
         leaf = secret_names.leaf(name)
-        return leaf if self._is_learning else self._known.replace(leaf, lambda _: "secret")
-
-    def judge(self, name: str) -> Verdict:
-        """How a value under this name is treated."""
-        return self._rules.judge(name)
-
-    def is_known(self, text: str) -> bool:
-        """Whether the whole text is a known secret."""
-        return self._known.is_known(text)
-
-    def shown(self, name: str) -> str:
-        """The mark for a value of this name."""
-        shown = marks.mark(self._own_name(name))
-        if not self._is_learning:
-            self._hidden.add(marks.name_in(shown))
+        data = leaf.encode("utf-8", "surrogatepass")
+        leaf = self._known.replace(data, lambda _: "secret", Budget()).decode("utf-8", "replace")
+        shown = marks.mark(leaf)
+        self._hidden.add(marks.name_in(shown))
         return shown
 
-    def hide(self, name: str, text: str, *, is_own: bool) -> str:
-        """The mark for a value, which is remembered; `is_own` says that the name is its own, not
-        that of what is around it.
-        """
-        if is_own and self._is_learning:
-            self.learn(name, text)
-        else:
-            self._notice(name, text)
-        return self.shown(name)
+    def _hide(self, name: str, text: str) -> str:
+        """The mark for a value, which is learned together with the secrets inside of it."""
+        if "<hidden: " not in text and self._learn(name, text):
+            inside = functools.partial(self._text, hide=self._hide_inside)
+            try:
+                values = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                values = text
+            known = self._known.is_known
+            JsonWalk(self._rules.judge, inside, str, self._hide_inside, known).any(values)
+        return self._shown(name)
 
-    @contextmanager
-    def _learning(self) -> Iterator[None]:
-        """While it lasts, texts are looked through for secrets only: nothing of the result is shown
-        to anyone, so what is known already need not be replaced in it, nor counted as hidden.
-        """
-        self._is_learning = True
-        try:
-            yield
-        finally:
-            self._is_learning = False
+    def _hide_inside(self, name: str, text: str) -> str:
+        self._learn(name, text)
+        return self._shown(name)
+
+    def _learn(self, name: str, text: str) -> bool:
+        """Learn a text and, of `user:password`, quoted and in base64 too, the password."""
+        leaf = secret_names.leaf(name)
+        ways = {text.strip("\"'"), urllib.parse.unquote(text, errors="replace"), _decoded(text)}
+        ways |= {way.partition(":")[2] for way in ways if _LOGIN.match(way)}
+        return any([self._known.learn(leaf, way, self._ordinary) for way in (text, *ways)])
+
+
+_LOGIN = re.compile(r"[\w.+-]{1,128}:[^\s/:]{1,512}\Z")
+
+
+def _decoded(text: str) -> str:
+    """What base64 of `user:password` says; empty for other texts."""
+    if not re.fullmatch(r"[A-Za-z0-9+/]{8,1024}={0,2}", text):
+        return ""
+    try:
+        login = base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return ""
+    return login if _LOGIN.match(login) else ""
 
 
 def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:
@@ -288,16 +330,3 @@ def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.envi
     """
     known = args if isinstance(args, (Namespace, Mapping)) else getattr(args, "__dict__", None)
     return type(error)(Redactor.of(known, environ, argv=sys.argv).message(str(error)))
-
-
-def _texts(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield str(value)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)

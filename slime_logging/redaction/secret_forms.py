@@ -1,189 +1,255 @@
 """Which texts look like a secret whatever they are called: the published shapes of tokens.
 
 Policy: a shape is here only if its prefix or frame makes it unmistakable; lengths are lower bounds,
-somewhat below the published ones, so that a token cut short or grown by its vendor is still found.
-A bare run of 40 hexadecimal digits (W&B's old keys) looks like a commit and is found by name or
-known value only.
+below the published ones, so that a token cut short or grown by its vendor is still found. All
+shapes are searched for at once by RE2, whose time is linear in the text; so that this also holds
+for one search behind the other, no shape has an unbounded run before a part that may be missing.
+A bare run of 40 hexadecimal digits (W&B's old keys) looks like a commit: by name or value only.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from slime_logging.redaction import marks
+from slime_logging.errors import SettingsError
+from slime_logging.redaction.search import MARK, Budget, Replacement, engine, replaced
+
+Found: TypeAlias = Callable[[str, str], str]
+"""(label or name, secret) -> what stands for it."""
 
 
 class Form(NamedTuple):
-    """One shape: the label shown in `<hidden: label>`, a text that always occurs in it (lower
-    case), its pattern, its source.
-
-    The first group, where there is one, is what is replaced; else the whole match.
+    """One shape: the label in `<hidden: label>`, its pattern, its source. Of a frame (`Bearer x`)
+    the first group is the secret.
     """
 
     label: str
-    hint: str
     pattern: str
     source: str
 
 
-_GITLEAKS = "gitleaks 8 rule set, config/gitleaks.toml"
-_START = r"(?<![A-Za-z0-9])"
+_GITLEAKS = "gitleaks 8, config/gitleaks.toml"
 
-_URL_USERINFO = (
-    r"[a-zA-Z][a-zA-Z0-9+.-]*://"
-    r"([^\s/?#\"'<>@]*:[^\s/\"'<>]*|(?!git@|[a-z]{1,12}@)[^\s/?#\"'<>@:]+)@(?=[\w\[%.-])"
+TOKENS: tuple[Form, ...] = (
+    Form("wandb key", r"wandb_v\d{1,3}_\w{16,}", "docs.wandb.ai, API keys"),
+    Form("wandb key", r"local-[0-9a-f]{40}", "W&B client, on-premises keys"),
+    Form("hugging face token", r"hf_(?:oauth_[\w.-]{16,}|[A-Za-z0-9]{16,})", _GITLEAKS),
+    Form("hugging face token", r"api_org_[A-Za-z]{20,}", _GITLEAKS),
+    Form("api key", r"sk-[A-Za-z0-9][\w-]{15,}", _GITLEAKS),
+    Form("api key", r"[rs]k_(?:test|live|prod)_\w{10,}", _GITLEAKS),
+    Form("github token", r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}", _GITLEAKS),
+    Form(
+        "gitlab token",
+        r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-[\w.-]{16,}",
+        _GITLEAKS,
+    ),
+    Form("aws access key", r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b", _GITLEAKS),
+    Form("slack token", r"xox[a-z]-[\w-]{8,}|xapp-[\w-]{16,}", _GITLEAKS),
+    Form("telegram token", r"\d{8,10}:AA[\w-]{30,}", "core.telegram.org/bots/api"),
+    Form("google key", r"AIza[\w-]{30,}", _GITLEAKS),
+    Form("google token", r"ya29\.[\w-]{16,}", "Google OAuth 2 access tokens"),
+    Form("google secret", r"GOCSPX-[\w-]{16,}", "Google OAuth 2 client secrets"),
+    Form("azure client secret", r"[\w~.]{3}\dQ~[\w~.-]{31,34}", _GITLEAKS),
+    Form("databricks token", r"dapi[0-9a-f]{32}(?:-\d{1,3})?", _GITLEAKS),
+    Form("nvidia key", r"nvapi-[\w-]{20,}", "docs.nvidia.com, NGC"),
+    Form("groq key", r"gsk_[A-Za-z0-9]{20,}", "console.groq.com"),
+    Form("xai key", r"xai-[A-Za-z0-9]{20,}", "docs.x.ai"),
+    Form("replicate token", r"r8_[A-Za-z0-9]{20,}", "replicate.com/docs"),
+    Form("perplexity key", r"pplx-[A-Za-z0-9]{20,}", _GITLEAKS),
+    Form("npm token", r"npm_[A-Za-z0-9]{30,}", _GITLEAKS),
+    Form("pypi token", r"pypi-AgE[\w-]{20,}", _GITLEAKS),
+    Form("docker token", r"dckr_(?:pat|oat)_[\w-]{16,}", "docs.docker.com, access tokens"),
+    Form("sendgrid key", r"SG\.[\w-]{16,64}\.[\w-]{16,}", _GITLEAKS),
+    Form("vault token", r"hv[sbr]\.[\w-]{20,}", _GITLEAKS),
+    Form("age key", r"AGE-SECRET-KEY-1[0-9A-Z]{30,}", _GITLEAKS),
 )
-_BARE_USERINFO = (
-    r"(?<![\w/:@.+-])(?!mailto:)[A-Za-z][\w.+-]{0,63}:(?=[^\s@:/\"'<>]*\d)(?=[^\s@:/\"'<>]*[A-Za-z])([^\s@:/\"'<>]{8,128})@"
-    r"(?=(?:[\w-]+\.)+[A-Za-z0-9-]+(?::\d+)?(?:[/\s\"',;?)\]}]|\Z)|localhost\b)"
-)
-_BASIC = r"(?i:\bbasic)\s+(?=[A-Za-z0-9+/]*[0-9A-Z+/=])(?![A-Z]?[a-z]+(?![\w+/=]))([A-Za-z0-9+/]{8,}={0,2})"
-_CURL_USER = r"\bcurl\s(?:.{0,500}?\s)?(?:-u|--user|--proxy-user)[ =]?[\"']?([^\s\"':]+:[^\s\"']+)"
-_NETRC = r"\bmachine\s+\S+\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)"
+"""What is a token from its first character to its last."""
 
-FORMS: tuple[Form, ...] = (
-    Form("private key", "-----begin", r"-----BEGIN[ A-Z0-9_-]{0,100}(?:PRIVATE KEY|PGP MESSAGE)(?: BLOCK)?-----[\s\S]*?"
-         r"(?:-----END[ A-Z0-9_-]{0,100}-----|\Z)", "RFC 7468, RFC 4880; " + _GITLEAKS),
-    Form("json web token", "eyj", _START + r"eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}|[\w-]*)\.[\w.-]*", "RFC 7519, RFC 7516"),
-    Form("wandb key", "wandb_v", _START + r"wandb_v\d+_\w{16,}", "docs.wandb.ai, API keys"),
-    Form("wandb key", "local-", _START + r"local-[0-9a-f]{40}\b", "W&B client, on-premises keys"),
-    Form("hugging face token", "hf_", _START + r"hf_(?=\w*[A-Z0-9])[A-Za-z0-9]{16,}", _GITLEAKS),
-    Form("hugging face token", "hf_oauth_", _START + r"hf_oauth_[\w.-]{16,}", "huggingface.co/docs/hub/oauth"),
-    Form("hugging face token", "api_org_", _START + r"api_org_[A-Za-z]{20,}", _GITLEAKS),
-    Form("api key", "sk-",
-         _START + r"sk-(?=[\w-]*\d|[\w-]*[a-z][A-Z]|[\w-]{32})[A-Za-z0-9][\w-]{15,}", _GITLEAKS),
-    Form("api key", "sk_", _START + r"[rs]k_(?:test|live|prod)_\w{10,}", _GITLEAKS),
-    Form("github token", "gh", _START + r"gh[pousr]_[A-Za-z0-9]{20,}", _GITLEAKS),
-    Form("github token", "github_pat_", _START + r"github_pat_\w{20,}", _GITLEAKS),
-    Form("gitlab token", "gl", _START + r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-[\w.-]{16,}", _GITLEAKS),
-    Form("aws access key", "a", _START + r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])", _GITLEAKS),
-    Form("user and password", "curl", _CURL_USER, "curl(1)"),
-    Form("wandb key", "wandb login", r"\bwandb\s+login\s+(?:--\S+\s+){0,9}([^\s-]\S{15,})", "W&B client"),
-    Form("url userinfo", "%3a%2f%2f", r"(?i:%3a%2f%2f)([^%\s/]*(?i:%3a)[^\s&/]{1,300}?)(?i:%40)", "RFC 3986, quoted"),
-    Form("password", "sshpass", r"\bsshpass\s+-p\s*(\S+)", "sshpass(1)"),
-    Form("slack token", "xox", _START + r"xox[a-z]-[\w-]{8,}", _GITLEAKS),
-    Form("slack token", "xapp-", _START + r"xapp-[\w-]{16,}", _GITLEAKS),
-    Form("slack webhook", "hooks.slack.com",
-         r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/-]{16,})", _GITLEAKS),
-    Form("discord webhook", "/api/webhooks/", r"/api/webhooks/(\d+/[\w-]{16,})", "discord.com/developers, webhooks"),
-    Form("telegram token", ":aa", r"(?<!\d)\d{8,10}:AA[\w-]{30,}", "core.telegram.org/bots/api"),
-    Form("feishu webhook", "/open-apis/bot/",
-         r"/open-apis/bot/(?:v2/)?hook/([\w-]{16,})", "open.feishu.cn, custom bots"),
-    Form("google key", "aiza", _START + r"AIza[\w-]{30,}", _GITLEAKS),
-    Form("google token", "ya29.", _START + r"ya29\.[\w-]{16,}", "Google OAuth 2 access tokens"),
-    Form("google secret", "gocspx-", _START + r"GOCSPX-[\w-]{16,}", "Google OAuth 2 client secrets"),
-    Form("azure sas", "sig=", r"[?&;]sig=([\w%+/=-]{20,})", "learn.microsoft.com, service SAS"),
-    Form("azure account key", "accountkey=",
-         r"(?i:accountkey)=([\w+/=]{20,})", "learn.microsoft.com, connection strings"),
-    Form("azure client secret", "q~", r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~])", _GITLEAKS),
-    Form("databricks token", "dapi", _START + r"dapi[0-9a-f]{32}(?:-\d+)?", _GITLEAKS),
-    Form("nvidia key", "nvapi-", _START + r"nvapi-[\w-]{20,}", "docs.nvidia.com, NGC"),
-    Form("groq key", "gsk_", _START + r"gsk_[A-Za-z0-9]{20,}", "console.groq.com"),
-    Form("xai key", "xai-", _START + r"xai-[A-Za-z0-9]{20,}", "docs.x.ai"),
-    Form("replicate token", "r8_", _START + r"r8_[A-Za-z0-9]{20,}", "replicate.com/docs"),
-    Form("perplexity key", "pplx-", _START + r"pplx-[A-Za-z0-9]{20,}", _GITLEAKS),
-    Form("npm token", "npm_", _START + r"npm_[A-Za-z0-9]{30,}", _GITLEAKS),
-    Form("pypi token", "pypi-", _START + r"pypi-AgE[\w-]{20,}", _GITLEAKS),
-    Form("docker token", "dckr_pat_", _START + r"dckr_(?:pat|oat)_[\w-]{16,}", "docs.docker.com, access tokens"),
-    Form("sendgrid key", "sg.", _START + r"SG\.[\w-]{16,}\.[\w-]{16,}", _GITLEAKS),
-    Form("vault token", "hv", _START + r"hv[sbr]\.[\w-]{20,}", _GITLEAKS),
-    Form("age key", "age-secret-key-1", r"AGE-SECRET-KEY-1[0-9A-Z]{30,}", _GITLEAKS),
-    Form("authorization", "bearer",
-         r"(?i:\bbearer)\s+(?!<hidden)(?![A-Za-z]?[a-z]*(?![\w.~+/=-]))([\w.~+/=-]{8,})", "RFC 6750"),
-    Form("authorization", "basic ", _BASIC, "RFC 7617"),
-    Form("netrc password", "machine", _NETRC, "netrc(5)"),
-    Form("url userinfo", "://", _URL_USERINFO, "RFC 3986, 3.2.1"),
-    Form("password", "@", _BARE_USERINFO, "an address without its scheme, with a password of letters and digits"),
+_USER = r"[^\s/?#\"'<>@:\x00\xff]"
+_PASSWORD = r"[^\s/\"'<>@\x00\xff]"
+
+FRAMES: tuple[Form, ...] = (
+    Form("url userinfo", rf"://({_USER}{{0,128}}:{_PASSWORD}{{0,300}}|{_USER}{{12,128}})@[\w\[%.-]",
+         "RFC 3986, 3.2.1"),
+    Form("url userinfo", r"(?i:%3a%2f%2f)([^%\s/&]{0,64}(?i:%3a)[^\s/&@%\"']{1,128}(?:%[0-9A-Fa-f]"
+         r"{2}[^\s/&@%\"']{0,64}){0,4})(?i:%40)", "RFC 3986, quoted"),
+    Form("password", rf"[A-Za-z][\w.+-]{{0,63}}:({_PASSWORD}{{3,128}})@(?:(?:[\w-]{{1,63}}\.){{1,8}}"
+         r"[A-Za-z0-9-]{1,63}|localhost|[\w-]{1,63}:\d{2,5})", "an address without its scheme"),
+    Form("authorization", r"(?i:bearer)[ \t]{1,4}([\w.~+/=-]{8,})", "RFC 6750"),
+    Form("authorization", r"(?i:basic)[ \t]{1,4}([A-Za-z0-9+/]{8,}={0,2})", "RFC 7617"),
+    Form("azure sas", r"[?&;]sig=([\w%+/=-]{20,})", "learn.microsoft.com, service SAS"),
+    Form("slack webhook", r"hooks\.slack\.com/[a-z]{8,9}/([\w/-]{16,})", _GITLEAKS),
+    Form("discord webhook", r"/api/webhooks/(\d{1,24}/[\w-]{16,})", "discord.com/developers"),
+    Form("feishu webhook", r"/open-apis/bot/(?:v2/)?hook/([\w-]{16,})", "open.feishu.cn"),
+    Form("user and password", r"curl[ \t][^\n\r]{0,300}?(?:-u|--user|--proxy-user)[ =]?[\"']?"
+         r"([^\s\"':]{1,64}:[^\s\"'\xff]{1,256})", "curl(1)"),
+    Form("wandb key", r"wandb\s{1,4}login\s{1,4}(?:--\S{1,64}\s{1,4}){0,4}([\w-]{16,})", "W&B"),
+    Form("password", r"sshpass\s{1,4}-p\s{0,4}([^\s\xff]{1,256})", "sshpass(1)"),
+    Form("netrc password", r"machine\s{1,8}\S{1,128}\s{1,8}(?:login\s{1,8}\S{1,128}\s{1,8})?"
+         r"(?:account\s{1,8}\S{1,128}\s{1,8})?password\s{1,8}([^\s\xff]{1,256})", "netrc(5)"),
 )  # fmt: skip
-"""Every shape, the framed ones first."""
+"""What is a secret for what stands around it; in a row only where it looks random."""
+
+LONG: tuple[tuple[bytes, Form], ...] = (
+    (b"-----BEGIN", Form(
+        "private key", r"-----BEGIN[ A-Z0-9_-]{0,100}(?:PRIVATE KEY|PGP MESSAGE)(?: BLOCK)?-----"
+        r"(?:[^-\xff]|-[^-\xff])*(?:-----END[ A-Z0-9_-]{0,100}-----)?", "RFC 7468, RFC 4880")),
+    (b"eyJ", Form("json web token", r"eyJ[\w-]{8,}\.[\w-]*\.[\w.-]*", "RFC 7519, RFC 7516")),
+)  # fmt: skip
+"""What has no bounded length: searched for one by one, and only where this text occurs."""
+
+_GROUP = re.compile(r"(?<!\\)\((?!\?)")
 
 
 class FormRules:
-    """The shapes of `FORMS` and those of the user, compiled.
+    """Every shape, compiled, and the user's own `text:` patterns.
 
-    `hint` matches lower-case text in which any of them can occur; it is the quick way past all
-    other texts.
+    Raises:
+        SettingsError: a pattern that RE2 cannot read, is empty, or has several groups.
     """
 
-    def __init__(self, own: Iterable[Form] = ()) -> None:
-        self._forms = (*FORMS, *own)
-        self._patterns: dict[
-            str, re.Pattern[str]
-        ] = {}  # compiled when a text first has its hint: all take 5 ms
-        hints = sorted({form.hint for form in self._forms}, key=len)
-        self.hint = (
-            ""
-            if hints[0] == ""
-            else "|".join(sorted({_QUICKER.get(hint, re.escape(hint)) for hint in hints}))
-        )
+    def __init__(self, hide: Sequence[str] = ()) -> None:
+        self._own = [_own(text) for text in hide if text.startswith("text:")]
 
-    def hide(self, text: str, found: Callable[[str, str], str]) -> str:
-        """The text with every secret of a known shape replaced by `found(label, secret)`; marks are
-        left alone.
+    def hide(self, data: bytes, found: Found, in_row: bool, budget: Budget) -> bytes:
+        """The text with every secret of a known shape replaced by `found(label, secret)`.
+
+        Args:
+            data: a text, or several between bytes of 255.
+            found: what stands for a secret.
+            in_row: frames count only around what looks random.
+            budget: how much may be replaced.
         """
-        lower = text.lower()
-        for form in self._forms:
-            if form.hint in lower:
-                text = _replaced(text, form, self._pattern(form), found)
-        return text
 
-    def _pattern(self, form: Form) -> re.Pattern[str]:
-        if form.pattern not in self._patterns:
-            self._patterns[form.pattern] = re.compile(form.pattern)
-        return self._patterns[form.pattern]
+        def decide(start: int, end: int) -> Replacement | None:
+            form, start, end = _named(data, start, end)
+            secret = data[start:end].decode(errors="replace")
+            if form is None or not _is_secret(form, secret, data[end:], in_row=in_row):
+                return None
+            return start, end, found(form.label, secret)
 
+        for hint, finder in _finders():
+            if hint in data:
+                data = replaced(data, finder, decide, budget)
+        for pattern in self._own:
+            data = self._hide_own(data, pattern, found, budget)
+        return data
 
-def _replaced(
-    text: str, form: Form, pattern: re.Pattern[str], found: Callable[[str, str], str]
-) -> str:
-    pieces: list[str] = []
-    done = 0
-    for match in pattern.finditer(text):
-        start = max(match.start(pattern.groups), done)
-        end = marks.end_behind(text, start, match.end(pattern.groups))
-        if start >= end or marks.is_inside(text, start) or marks.MARK.fullmatch(text, start, end):
-            continue
-        pieces += [text[done:start], found(form.label, text[start:end])]
-        done = end
-    return "".join(pieces) + text[done:] if pieces else text
+    def _hide_own(self, data: bytes, pattern: Any, found: Found, budget: Budget) -> bytes:
+        def decide(start: int, end: int) -> Replacement | None:
+            match = pattern.match(data, start, end)
+            start, end = match.span(pattern.groups) if match else (start, start)
+            secret = data[start:end].decode(errors="replace")
+            return None if start == end else (start, end, found("pattern", secret))
+
+        return replaced(data, pattern, decide, budget)
 
 
-_QUICKER = {
-    "gh": r"gh[pousr]_",
-    "gl": r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-",
-    "a": r"a3t|akia|asia|abia|acca",
-    "hv": r"hv[sbr]\.",
-}
-"""More exact patterns, over lower-case text, for hints that are too short to tell anything."""
+@functools.cache
+def _finders() -> list[tuple[bytes, Any]]:
+    tokens = "|".join(form.pattern for form in TOKENS)
+    frames = "|".join(_GROUP.sub("(?:", form.pattern) for form in FRAMES)
+    shorts = (b"", engine(f"{MARK}|(?:^|[^A-Za-z0-9])(?:{tokens})|{frames}"))
+    longs = [(hint, engine(f"{MARK}|(?:^|[^\\w-])(?:{form.pattern})")) for hint, form in LONG]
+    return [*longs, shorts]
 
-_DOTTED = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z0-9_]+){2,}\Z")
-"""Names of modules and parameters: `model.layers.0.weight`."""
-_RANDOM_TEXT = re.compile(r"[\w+/=.~-]{16,}\Z")
+
+@functools.cache
+def _namer() -> tuple[re.Pattern[bytes], list[Form]]:
+    """Tells which shape it is that RE2 found, and where its group stands."""
+    forms = [*TOKENS, *(form for _, form in LONG), *FRAMES]
+    parts = [
+        f"(?P<f{number}>{form.pattern if form in FRAMES else f'[^A-Za-z0-9]?({form.pattern})'})"
+        for number, form in enumerate(forms)
+    ]
+    return re.compile("|".join(parts).encode("latin-1")), forms
+
+
+def _named(data: bytes, start: int, end: int) -> tuple[Form | None, int, int]:
+    pattern, forms = _namer()
+    match = pattern.match(data, start, end)
+    if match is None or match.lastgroup is None:
+        return None, start, end
+    group = pattern.groupindex[match.lastgroup]
+    return forms[int(match.lastgroup[1:])], *match.span(group + 1)
+
+
+def _is_secret(form: Form, secret: str, behind: bytes, *, in_row: bool) -> bool:
+    if form.pattern.startswith("sk-"):
+        return looks_random(secret[3:])  # names of classes: `sk-toggleable__control`
+    if form not in FRAMES:
+        return True
+    password = secret.rpartition(":")[2] if form.label != "discord webhook" else secret
+    if in_row:
+        return looks_random(password)
+    if form.label == "authorization":
+        return not re.fullmatch("[A-Za-z]?[a-z]*", secret)
+    if form.label == "url userinfo" and ":" not in secret and "%" not in secret:
+        return not re.fullmatch("[a-z._-]*", secret)
+    if form.source.startswith("an address"):
+        return is_mixed(password) or re.match(rb"@[\w.-]{1,255}:\d", behind[:300]) is not None
+    return True
+
+
+def _own(text: str) -> Any:
+    pattern = engine(text.removeprefix("text:"))
+    if not pattern.pattern or pattern.groups > 1:
+        raise SettingsError(
+            f"--tracking-hide {text!r}: the pattern must not be empty and may have one group."
+        )
+    return pattern
+
+
+_RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_NO_WORD = re.compile(r"(?i)[^aeiouy]{5}|^[^aeiouy]{4}|[^aeiouy]{4}\Z|^[^aeiouy]*\Z")
+_PATH = re.compile(r"\.{0,2}/|~/|[A-Za-z]:\\|\w+://|[a-z_]\w*(?:\.[a-z_]+\d{0,2})+\Z|[\d._e+-]*\Z")
+"""Paths, addresses, names of modules and parameters (`layer1.conv1.weight`), numbers."""
+
+MIN_RANDOM_CHARS = 16
+MAX_PIECE_CHARS = 3.6
+MAX_WORDS = 0.6
+"""Tried on 3,000 random texts of each alphabet and on 10,970 names of the standard library and of
+torch: of random texts of 20 characters with letters of both cases and digits 0.4% are missed, of
+hexadecimal ones 0.5%, of lower case and digits 3%; of the names 2% are taken for random.
+"""
 
 
 def is_mixed(text: str) -> bool:
     """Whether a text is no plain word or number: one piece of 8 characters or more with letters and
     digits, and no path.
     """
-    if len(text) < 8 or len(text.split()) != 1 or text.startswith(("/", "./", "~/")):
-        return False
-    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
+    is_piece = len(text) >= 8 and not any(c.isspace() for c in text[:512])
+    is_path = text.startswith(("/", "./", "~/"))
+    return is_piece and not is_path and _has_both(text[:512])
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text could be a generated key: 16 characters or more without spaces, letters and
-    digits (or both cases) mixed, no path.
+    """Whether a text could be a generated key.
+
+    It has 16 characters or more, letters with digits or letters of both cases, no space, and is no
+    path, address or dotted name. Its letters and digits fall apart into short pieces (a word with
+    its capital, capitals, digits): of at most 3.6 characters on average, two of them numbers; or
+    less than 60% of its letters are in words of four letters or more that can be spoken.
     """
-    if (
-        not _RANDOM_TEXT.match(text)
-        or text.startswith(("/", "./", "~/", "../"))
-        or text.count("/") > 2
-    ):
+    text = text[:512]
+    if len(text) < MIN_RANDOM_CHARS or text.count("/") > max(2, len(text) // 16):
         return False
-    if _DOTTED.match(text):
+    if any(c.isspace() for c in text) or _PATH.match(text):
         return False
-    has_digit = any(c.isdigit() for c in text)
-    has_lower, has_upper = text != text.upper(), text != text.lower()
-    return (has_digit and (has_lower or has_upper)) or (has_lower and has_upper)
+    is_two_cased = text != text.upper() and text != text.lower()
+    if not (is_two_cased or _has_both(text)):
+        return False
+    pieces = _RUN.findall(text)
+    numbers = sum(piece[0].isdigit() for piece in pieces)
+    if numbers > 1 and sum(map(len, pieces)) < MAX_PIECE_CHARS * len(pieces):
+        return True
+    letters = [piece for piece in pieces if not piece[0].isdigit()]
+    words = [piece for piece in letters if len(piece) > 3 and not _NO_WORD.search(piece)]
+    return sum(map(len, words)) < MAX_WORDS * sum(map(len, letters))
+
+
+def _has_both(text: str) -> bool:
+    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)

@@ -8,13 +8,14 @@ is hidden with it, item by item. What a text holds is not decided here, but by w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from slime_logging.redaction.marks import MARK
 from slime_logging.redaction.secret_forms import looks_random
 from slime_logging.redaction.secret_names import Verdict
-from slime_logging.redaction.secret_text import NAME_LIKE
+from slime_logging.redaction.secret_text import NAME_LIKE, Judge
 from slime_logging.values.json_value import Json
 
 _NAMED_BESIDE = frozenset({"name", "key", "env", "option", "variable", "header", "field", "dest"})
@@ -28,110 +29,90 @@ form.
 """
 _MAX_BESIDE = 20
 """Mappings with more keys are configurations, not one named value."""
+_FLAG = re.compile(r"--?[A-Za-z]")
+
+_By: TypeAlias = tuple[Verdict, str]
+"""The verdict on a value, and the name that it comes from."""
+_SHOWN: _By = (Verdict.SHOWN, "")
 
 
-class Hider(Protocol):
-    """What judges names, hides values and looks through texts: `config.redact.Redactor`."""
-
-    def judge(self, name: str) -> Verdict:
-        """How a value under this name is treated."""
-
-    def text(self, s: str) -> str:
-        """A text without secrets."""
-
-    def key(self, name: str) -> str:
-        """A key without secrets."""
-
-    def is_known(self, text: str) -> bool:
-        """Whether the whole text is a known secret."""
-
-    def hide(self, name: str, text: str, *, is_own: bool) -> str:
-        """The mark for a value, which is remembered."""
-
-    def shown(self, name: str) -> str:
-        """The mark for a value of this name."""
-
-    def learn(self, name: str, value: object) -> None:
-        """Hide this value from now on."""
-
-
+@dataclass(frozen=True, slots=True)
 class JsonWalk:
-    """Goes through JSON values. With `is_row` numbers are measurements and are never hidden by
-    name.
+    """Goes through JSON values and replaces what has to be.
+
+    Args:
+        judge: how a value under a name is treated.
+        text: a text without secrets.
+        key: a key without secrets.
+        hide: what stands for the value (its text) of a name.
+        is_known: whether a whole text is a known secret.
+        in_row: numbers are measurements, and texts are hidden by name only where they look random.
     """
 
-    def __init__(self, hider: Hider, *, is_row: bool) -> None:
-        self._hider = hider
-        self._is_row = is_row
+    judge: Judge
+    text: Callable[[str], str]
+    key: Callable[[str], str]
+    hide: Callable[[str, str], str]
+    is_known: Callable[[str], bool]
+    in_row: bool = False
 
-    def any(self, value: Json, verdict: Verdict, name: str, *, is_own: bool = True) -> Json:
-        """A value under a name's verdict; `is_own` is False where the verdict comes from a mapping
-        or list around it.
-        """
-        if value is None or isinstance(value, bool):
-            return (
-                self._hider.shown(name)
-                if verdict is Verdict.FORCED and value is not None
-                else value
-            )
+    def any(self, value: Json, by: _By = _SHOWN) -> Json:
+        """A value under a name's verdict."""
+        verdict, name = by
         if isinstance(value, str):
-            return self._string(value, verdict, name, is_own=is_own)
+            return self._string(value, by)
         if isinstance(value, dict):
-            return self.mapping(value, verdict, name)
+            return self.mapping(value, by)
         if isinstance(value, list):
-            return self._list(value, verdict, name)
-        if (verdict >= Verdict.IN_DATA and not self._is_row) or self._hider.is_known(str(value)):
-            return self._hider.hide(name, str(value), is_own=is_own)
+            return self._list(value, by)
+        if verdict is Verdict.FORCED and value is not None:
+            return self.hide(name, str(value))
+        if value is None or isinstance(value, bool):
+            return value
+        is_hidden = verdict >= Verdict.IN_DATA and not self.in_row
+        if is_hidden or (type(value) is int and value > 10**9 and self.is_known(str(value))):
+            return self.hide(name, str(value))
         return value
 
-    def _string(self, value: str, verdict: Verdict, name: str, *, is_own: bool) -> str:
-        if verdict is Verdict.SHOWN:
-            return self._hider.text(value)
-        if not value or MARK.fullmatch(value):
-            return value
-        if verdict >= Verdict.IN_DATA or looks_random(value):
-            return self._hider.hide(name, value, is_own=is_own)
-        return self._hider.text(value)
+    def _string(self, value: str, by: _By) -> str:
+        verdict, name = by
+        if verdict is Verdict.SHOWN or not value or MARK.fullmatch(value):
+            return self.text(value)
+        at_once = Verdict.FORCED if self.in_row else Verdict.IN_DATA
+        if verdict < at_once and not looks_random(value):
+            return self.text(value)
+        return self.hide(name, value)
 
-    def mapping(
-        self, values: Mapping[str, Json], verdict: Verdict = Verdict.SHOWN, name: str = ""
-    ) -> dict[str, Json]:
+    def mapping(self, values: Mapping[str, Json], by: _By = _SHOWN) -> dict[str, Json]:
         """The mapping with everything hidden that is a secret under its names, or under the name
         around it.
         """
         out: dict[str, Json] = {}
         beside = self._named_beside(values)
         columns = values.get("columns")
-        columns = columns if isinstance(columns, list) else []
         for key, value in values.items():
-            own = self._hider.judge(key)
-            is_own = own >= verdict
-            inner, inner_name = (own, key) if is_own else (verdict, name)
-            if columns and key in _TABLE_ROWS and isinstance(value, list):
-                out[key] = [self._table_row(row, columns, verdict, name) for row in value]
-                continue
+            own = self.judge(key)
+            inner = (own, key) if own >= by[0] else by
             if beside and key.lower() in _VALUE_BESIDE:
-                inner, inner_name, is_own = Verdict.HIDDEN, beside, True
-            shown = self._hider.key(key)
-            if verdict >= Verdict.IN_DATA and looks_random(shown):
-                self._hider.learn(name, key)
-                shown = self._hider.shown(name)
-            if shown in out:
-                shown = next(
-                    f"{shown} ({n})" for n in range(2, len(out) + 3) if f"{shown} ({n})" not in out
-                )
-            out[shown] = self.any(value, inner, inner_name, is_own=is_own)
+                inner = (Verdict.HIDDEN, beside)
+            shown = self.key(key)
+            if by[0] >= Verdict.IN_DATA and looks_random(shown):
+                shown = self.hide(by[1], key)
+            number = 1
+            while (new := shown if number == 1 else f"{shown} ({number})") in out:
+                number += 1
+            if isinstance(columns, list) and key in _TABLE_ROWS and isinstance(value, list):
+                out[new] = [self._table_row(row, columns, by) for row in value]
+            else:
+                out[new] = self.any(value, inner)
         return out
 
-    def _table_row(self, row: Json, columns: list[Json], verdict: Verdict, name: str) -> Json:
+    def _table_row(self, row: Json, columns: list[Json], by: _By) -> Json:
         """A row of a table under the names of its columns."""
         if not isinstance(row, list) or len(row) != len(columns):
-            return self.any(row, verdict, name)
-        own = [
-            max((self._hider.judge(str(column)), str(column)), (verdict, name))
-            for column in columns
-        ]
-        return [self.any(cell, *by) for cell, by in zip(row, own, strict=True)]
+            return self.any(row, by)
+        own = [max((self.judge(str(column)), str(column)), by) for column in columns]
+        return [self.any(cell, each) for cell, each in zip(row, own, strict=True)]
 
     def _named_beside(self, values: Mapping[str, Json]) -> str:
         """The secret's name in a mapping such as `{"name": "API_KEY", "value": ...}`; empty if
@@ -140,48 +121,51 @@ class JsonWalk:
         if len(values) > _MAX_BESIDE:
             return ""
         for key, name in values.items():
-            if (
-                key.lower() in _NAMED_BESIDE
-                and isinstance(name, str)
-                and self._hider.judge(name) >= Verdict.IN_DATA
-            ):
-                return name
+            if isinstance(name, str) and key.lower() in _NAMED_BESIDE:
+                if self.judge(name) >= Verdict.IN_DATA:
+                    return name
         return ""
 
-    def _list(self, values: list[Json], verdict: Verdict, name: str) -> list[Json]:
-        if verdict >= Verdict.IN_DATA:
-            return [self.any(value, verdict, name) for value in values]
+    def _list(self, values: list[Json], by: _By) -> list[Json]:
+        kinds = set(map(type, values))
+        if by[0] is Verdict.SHOWN and kinds <= {float, bool, type(None)}:
+            return values
+        if by[0] >= Verdict.IN_DATA:
+            return [self.any(value, by) for value in values]
         out: list[Json] = []
-        pending = ""
-        for index, value in enumerate(values):
-            if pending and not (isinstance(value, str) and re.match(r"--?[A-Za-z]", value)):
-                out.append(self.any(value, Verdict.HIDDEN, pending))
+        pending = self._pair(values)
+        for value in values:
+            if pending and out and not (isinstance(value, str) and _FLAG.match(value)):
+                out.append(self.any(value, (Verdict.HIDDEN, pending)))
                 pending = pending if pending.endswith("s") else ""
                 continue
-            pending = self._flag(value)
-            if not pending and len(values) == 2 and index == 0:
-                pending = self._pair(value, values[1])
-            out.append(self.any(value, verdict, name))
+            pending = pending if pending and not out else self._flag(value)
+            out.append(self.any(value, by))
         return out
 
     def _flag(self, value: Json) -> str:
         """The name of a secret's flag that stands alone in a command line, so that the next item is
         its value.
         """
-        if isinstance(value, str) and re.fullmatch(r"--?[A-Za-z][\w./-]*", value):
+        if isinstance(value, str) and re.fullmatch(r"--?[A-Za-z][\w./-]*", value[:256]):
             name = value.lstrip("-").replace("-", "_")
-            if self._hider.judge(name) >= Verdict.IN_DATA:
-                return name
+            return name if self.judge(name) >= Verdict.IN_DATA else ""
         return ""
 
-    def _pair(self, first: Json, second: Json) -> str:
+    def _pair(self, values: list[Json]) -> str:
         """The name in a `[name, value]` pair whose name is a secret's; two names beside each other
         are no pair.
         """
-        if (
-            not isinstance(first, str)
-            or not re.fullmatch(r"\w[\w./-]*", first)
-            or self._hider.judge(first) < Verdict.HIDDEN
-        ):
+        first, second = values if len(values) == 2 else ("", "")
+        if not isinstance(first, str) or not re.fullmatch(r"\w[\w./-]*", first[:256]):
             return ""
-        return "" if isinstance(second, str) and NAME_LIKE.fullmatch(second) else first
+        is_names = isinstance(second, str) and NAME_LIKE.fullmatch(second)
+        return "" if is_names or self.judge(first) < Verdict.HIDDEN else first
+
+
+def texts_in(value: Json) -> list[str]:
+    """Every text and number in a value, but its keys."""
+    if isinstance(value, (dict, list)):
+        inner = value.values() if isinstance(value, dict) else value
+        return [text for item in inner for text in texts_in(item)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]

@@ -1,0 +1,77 @@
+"""Searching texts in linear time: RE2 over UTF-8, and what is found replaced where it stands.
+
+Policy: RE2 finds, whatever the text; Python only looks at what was found. A mark of what is hidden
+(`marks`) is one piece: every pattern has it as its first choice, so nothing is found inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from slime_logging.errors import SettingsError
+from slime_logging.redaction.marks import mark
+
+MARK = r"<hidden: [^<>\xff]{0,100}>"
+
+Replacement: TypeAlias = tuple[int, int, str]
+"""Where it starts, where it ends, and the text that stands there from now on."""
+
+
+class Budget:
+    """How much may still be replaced and looked at in a row; without limit for other texts."""
+
+    def __init__(self, num_replaced: float = float("inf"), num_looked_at: float = float("inf")):
+        self.num_replaced = num_replaced
+        self.num_looked_at = num_looked_at
+
+
+def engine(pattern: str, *, is_longest: bool = False) -> Any:
+    """A pattern over the bytes of UTF-8, compiled by RE2.
+
+    Raises:
+        SettingsError: RE2 cannot read it: it has no look-around and no references back.
+    """
+    import re2
+
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # so that halves of surrogates can be searched
+    options.max_mem, options.log_errors, options.longest_match = 1 << 28, False, is_longest
+    try:
+        return re2.compile(pattern.encode("utf-8", "surrogatepass"), options)
+    except re2.error as error:
+        raise SettingsError(f"RE2 cannot read {pattern[:200]!r}: {error}") from None
+
+
+def replaced(
+    data: bytes, finder: Any, decide: Callable[[int, int], Replacement | None], budget: Budget
+) -> bytes:
+    """The data with what is found replaced as `decide(start, end)` says; marks stay.
+
+    Where the budget for replacing ends, the rest of the data up to its next byte of 255 is replaced
+    as a whole; where that for looking ends, the rest stays.
+    """
+    pieces: list[bytes] = []
+    done = 0
+    for match in finder.finditer(data):
+        start, end = match.span()
+        if start < done or data.startswith(b"<hidden: ", start):
+            continue
+        budget.num_looked_at -= 1
+        if budget.num_looked_at < 0:
+            break
+        replacement = decide(max(start, done), end)
+        if replacement is None:
+            continue
+        start, end, text = replacement
+        budget.num_replaced -= 1
+        if budget.num_replaced < 0:
+            rest = data[start:]
+            pieces += [data[done:start], b"\xff".join([_REST] * (rest.count(b"\xff") + 1))]
+            return b"".join(pieces)
+        pieces += [data[done:start], text.encode("utf-8", "surrogatepass")]
+        done = end
+    return b"".join([*pieces, data[done:]]) if pieces else data
+
+
+_REST = mark("rest of a row with too many secrets").encode()
