@@ -18,7 +18,7 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from slime_logging.redaction.search import MARK, Budget, Replacement, engine, replaced
+from slime_logging.redaction.search import Budget, Replacement, engine, replaced
 
 MIN_CHARS = 6
 """Shorter texts occur by chance. No service issues shorter keys."""
@@ -104,7 +104,7 @@ class KnownSecrets:
             import re2
 
             forms = list(self._names)  # one step: what a signal handler adds is in the next pattern
-            pattern = engine("|".join([MARK, *map(_searched, forms)]), is_longest=True)
+            pattern = engine("|".join(map(_searched, forms)), is_longest=True)
             self._compiled = (len(forms), pattern)
             re2.purge()  # its cache of patterns would keep every former one
         return pattern

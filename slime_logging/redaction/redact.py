@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from slime_logging.redaction import marks, secret_names
+from slime_logging.redaction import marks, search, secret_names
 from slime_logging.redaction.known_secrets import KnownSecrets
 from slime_logging.redaction.safe_text import escape_terminal, safe_exception_text
 from slime_logging.redaction.search import Budget
@@ -44,7 +44,8 @@ _Error = TypeVar("_Error", bound=Exception)
 
 MAX_NAMES = 200_000
 """Names whose redacted form is remembered; further ones are redacted each time."""
-MAX_REPLACED, MAX_LOOKED_AT = 4_000, 8_000
+MAX_CACHED_MARKS = 10_000
+MAX_REPLACED, MAX_LOOKED_AT = 2_000, 2_000
 """In one row: each costs 2 to 5 microseconds."""
 
 _PASSES = 3
@@ -67,6 +68,7 @@ class Redactor:
         self._known = KnownSecrets()
         self._keys: dict[str, str] = {}
         self._hidden: set[str] = set()
+        self._marks: tuple[int, dict[str, str]] = (0, {})
         self._ordinary: frozenset[str] = frozenset()
 
     @classmethod
@@ -100,8 +102,7 @@ class Redactor:
             redactor.learn(name, text)
         given = {str(name): to_json(value) for name, value in environ.items()}
         for learned in (values, given, {"argv": to_json(list(argv))}):
-            redactor._walk(learned, str)
-        redactor._hidden.clear()
+            redactor._learn_from(learned)
         return redactor
 
     def __repr__(self) -> str:
@@ -138,12 +139,12 @@ class Redactor:
         """The values with every secret hidden: by name at any depth, by value, by form; and learned
         from. The mapping given is not changed.
         """
-        num_known = -1
-        for _ in range(_PASSES):
-            if num_known == (num_known := len(self._known)):
-                break
-            keys: dict[str, str] = {}
-            out = self._walk(values, functools.partial(self._key, keys))
+        self._learn_from(values)
+        keys: dict[str, str] = {}
+        walk = JsonWalk(
+            self._rules.judge, self.text, functools.partial(self._key, keys), self._show, self._known.is_known
+        )
+        out = walk.mapping(values)
         self._remember(keys)
         return out
 
@@ -173,16 +174,16 @@ class Redactor:
         keys: dict[str, str] = {}
         key = functools.partial(self._key, keys)
         out = walk(text=collect, key=key, hide=note).mapping(values)
-        before = b"\xff".join(texts)
-        after = self._in_row(before)
         self._remember(keys)
+        before = b"\xff".join(texts)
+        after = self._in_row(before) if texts else before
         if after == before:
             return out
         pieces = iter(zip(texts, after.split(b"\xff"), strict=True))
 
         def give(text: str) -> str:
             old, new = next(pieces)
-            return text if old == new else new.decode("utf-8", "replace")
+            return text if old == new else search.decoded(new)
 
         return walk(text=give, key=key, hide=lambda name, _: give(self._shown(name))).mapping(
             values
@@ -201,27 +202,22 @@ class Redactor:
         """A text with every secret hidden: by the names in it, by value, by form. What cannot be
         looked through is hidden whole.
         """
-        return self._text(s, lambda name, _: self._shown(name))
+        return self._text(s, self._show)
 
     def message(self, s: str) -> str:
         """One of our own messages, by value and by form: its own words, such as `--wandb-key or`,
         are not judged.
         """
-        s = self._by_value_and_form(s, lambda label, _: self._shown(label))
+        s = self._by_value_and_form(s, self._show)
         *cut, rest = s.split("…")
         return "".join(f"{self._without_tail(head)}…" for head in cut) + rest
-
-    def _walk(self, values: Mapping[str, Json], key: Callable[[str], str]) -> dict[str, Json]:
-        text = functools.partial(self._text, hide=self._hide)
-        walk = JsonWalk(self._rules.judge, text, key, self._hide, self._known.is_known)
-        return walk.mapping(values)
 
     def _key(self, keys: dict[str, str], name: str) -> str:
         known = self._keys.get(name) or keys.get(name)
         if known is None:
             data = name.encode("utf-8", "surrogatepass")
             after = self._in_row(data)
-            known = keys[name] = name if after == data else after.decode("utf-8", "replace")
+            known = keys[name] = name if after == data else search.decoded(after)
         return known
 
     def _remember(self, keys: Mapping[str, str]) -> None:
@@ -232,10 +228,9 @@ class Redactor:
     def _in_row(self, data: bytes) -> bytes:
         budget = Budget(MAX_REPLACED)
         data = self._known.replace(data, self._shown, budget)
-        data = self._forms.hide(data, lambda label, _: self._shown(label), True, budget)
+        data = self._forms.hide(data, self._show, True, budget)
         budget.num_looked_at = MAX_LOOKED_AT
-        hide = lambda name, _: self._shown(name)  # noqa: E731
-        return hide_random(data, self._rules.judge, hide, budget)
+        return hide_random(data, self._rules.judge, self._show, budget)
 
     def _text(self, s: str, hide: Callable[[str, str], str]) -> str:
         try:
@@ -251,14 +246,17 @@ class Redactor:
                     break
         except (RecursionError, MemoryError):
             return self._shown("text")
+        if hide != self._show:
+            return s
         head, cut, tail = s.rpartition("... <shortened: ")
         return f"{self._without_tail(head)}{cut}{tail}" if cut else s
 
     def _by_value_and_form(self, s: str, hide: Callable[[str, str], str]) -> str:
-        before = s.encode("utf-8", "surrogatepass")
-        data = self._known.replace(before, self._shown, Budget())
+        data = before = s.encode("utf-8", "surrogatepass")
+        if hide == self._show:
+            data = self._known.replace(before, self._shown, Budget())
         data = self._forms.hide(data, hide, False, Budget())
-        return s if data == before else data.decode("utf-8", "replace")
+        return s if data == before else search.decoded(data)
 
     def _parsed(self, s: str, hide: Callable[[str, str], str]) -> str:
         """JSON text whose names are written with escapes: read, redacted and written anew, only if
@@ -279,15 +277,26 @@ class Redactor:
 
     def _shown(self, name: str) -> str:
         """The mark for a value of this name, which is told in `hidden`."""
-        leaf = secret_names.leaf(name)
-        data = leaf.encode("utf-8", "surrogatepass")
-        leaf = self._known.replace(data, lambda _: "secret", Budget()).decode("utf-8", "replace")
-        shown = marks.mark(leaf)
-        self._hidden.add(marks.name_in(shown))
-        return shown
+        size, known = self._marks
+        if size != len(self._known) or len(known) > MAX_CACHED_MARKS:
+            self._marks = (len(self._known), known := {})
+        if name not in known:
+            leaf = secret_names.leaf(name).encode("utf-8", "surrogatepass")
+            leaf = self._known.replace(leaf, lambda _: "secret", Budget())
+            known[name] = marks.mark(leaf.decode("utf-8", "replace"))
+            self._hidden.add(marks.name_in(known[name]))
+        return known[name]
+
+    def _show(self, name: str, text: str) -> str:
+        return self._shown(name)
+
+    def _learn_from(self, values: Mapping[str, Json]) -> None:
+        """Learn every secret in the values, and the secrets inside of each."""
+        text = functools.partial(self._text, hide=self._hide)
+        JsonWalk(self._rules.judge, text, str, self._hide, self._known.is_known).mapping(values)
 
     def _hide(self, name: str, text: str) -> str:
-        """The mark for a value, which is learned together with the secrets inside of it."""
+        """Learn a value together with the secrets inside of it; the mark is shown to nobody."""
         if "<hidden: " not in text and self._learn(name, text):
             inside = functools.partial(self._text, hide=self._hide_inside)
             try:
@@ -296,16 +305,16 @@ class Redactor:
                 values = text
             known = self._known.is_known
             JsonWalk(self._rules.judge, inside, str, self._hide_inside, known).any(values)
-        return self._shown(name)
+        return marks.mark(name)
 
     def _hide_inside(self, name: str, text: str) -> str:
         self._learn(name, text)
-        return self._shown(name)
+        return marks.mark(name)
 
     def _learn(self, name: str, text: str) -> bool:
         """Learn a text and, of `user:password`, quoted and in base64 too, the password."""
         leaf = secret_names.leaf(name)
-        ways = {text.strip("\"'"), urllib.parse.unquote(text, errors="replace"), _decoded(text)}
+        ways = {text.strip("\"'"), text.rstrip("="), urllib.parse.unquote(text, errors="replace"), _decoded(text)}
         ways |= {way.partition(":")[2] for way in ways if _LOGIN.match(way)}
         return any([self._known.learn(leaf, way, self._ordinary) for way in (text, *ways)])
 

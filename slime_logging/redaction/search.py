@@ -1,7 +1,7 @@
 """Searching texts in linear time: RE2 over UTF-8, and what is found replaced where it stands.
 
 Policy: RE2 finds, whatever the text; Python only looks at what was found. A mark of what is hidden
-(`marks`) is one piece: every pattern has it as its first choice, so nothing is found inside of it.
+(`marks`) is one piece: nothing is found inside of it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from slime_logging.errors import SettingsError
-from slime_logging.redaction.marks import mark
-
-MARK = r"<hidden: [^<>\xff]{0,100}>"
+from slime_logging.redaction.marks import MAX_NAME_CHARS, mark
 
 Replacement: TypeAlias = tuple[int, int, str]
 """Where it starts, where it ends, and the text that stands there from now on."""
@@ -55,7 +53,7 @@ def replaced(
     done = 0
     for match in finder.finditer(data):
         start, end = match.span()
-        if start < done or data.startswith(b"<hidden: ", start):
+        if start < done or _is_in_mark(data, start):
             continue
         budget.num_looked_at -= 1
         if budget.num_looked_at < 0:
@@ -74,4 +72,18 @@ def replaced(
     return b"".join([*pieces, data[done:]]) if pieces else data
 
 
+def decoded(data: bytes) -> str:
+    """The text of UTF-8 bytes, halves of surrogates included; never raises."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def _is_in_mark(data: bytes, at: int) -> bool:
+    opened = data.rfind(b"<hidden: ", max(0, at - MAX_MARK_BYTES), at + 8)
+    return 0 <= opened < at and data.find(b">", opened, at) < 0
+
+
+MAX_MARK_BYTES = 4 * MAX_NAME_CHARS + 10
 _REST = mark("rest of a row with too many secrets").encode()

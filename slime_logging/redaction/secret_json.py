@@ -130,6 +130,9 @@ class JsonWalk:
         kinds = set(map(type, values))
         if by[0] is Verdict.SHOWN and kinds <= {float, bool, type(None)}:
             return values
+        if by[0] is Verdict.SHOWN and kinds == {str} and len(values) > _MAX_BESIDE:
+            if not any(value.startswith("-") for value in values):  # type: ignore[union-attr]
+                return [self.text(value) for value in values]  # type: ignore[arg-type]
         if by[0] >= Verdict.IN_DATA:
             return [self.any(value, by) for value in values]
         out: list[Json] = []

@@ -149,6 +149,8 @@ def judge(name: str) -> Verdict:
     parts = _parts(name)
     if not parts or parts[-1].strip("-").replace("-", "_").lower() in HARMLESS_NAMES:
         return Verdict.SHOWN
+    if parts[-1] == "PWD":
+        return Verdict.IF_RANDOM  # the shell's working directory
     if any(_is_plain(_words(part)) for part in parts[:-1]):
         return Verdict.HIDDEN
     return _judge_words(_words(parts[-1]))
@@ -170,7 +172,7 @@ def _words(part: str) -> list[str]:
 
 
 def _has_secret(word: str) -> bool:
-    return any(secret in word for secret in SECRET_WORDS)
+    return not word.startswith("secretar") and any(secret in word for secret in SECRET_WORDS)
 
 
 def _is_plain(words: list[str]) -> bool:
@@ -220,7 +222,9 @@ def _judge_at(words: list[str], at: int) -> Verdict:
     if word in ("pass", "pw", "pwd"):
         if before in _PASS_BEFORE or (word == "pwd" and before not in ("", "old")):
             return Verdict.HIDDEN
-        return Verdict.SHOWN if before and word != "pwd" else Verdict.IF_RANDOM
+        if word == "pwd":
+            return Verdict.IN_DATA if not before else Verdict.IF_RANDOM
+        return Verdict.IF_RANDOM if len(words) == 1 or words[1:] == ["1"] else Verdict.SHOWN
     if word in ("authorization", "cookie", "cookies", "setcookie", "webhook"):
         return Verdict.HIDDEN
     if word in _ALONE and (is_last or behind in ("config", "header", "headers")):

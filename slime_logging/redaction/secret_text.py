@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from slime_logging.redaction.marks import MARK
-from slime_logging.redaction.search import MARK as MARK_PATTERN
-from slime_logging.redaction.search import Budget, Replacement, engine, replaced
+from slime_logging.redaction.search import Budget, Replacement, decoded, engine, replaced
 from slime_logging.redaction.secret_forms import Found, is_mixed, looks_random
 from slime_logging.redaction.secret_names import Verdict
 
@@ -25,6 +24,8 @@ Judge = Callable[[str], Verdict]
 
 MAX_READ = 512
 """Characters of a value that are read to find out whether it is a secret."""
+MAX_NAMED = 5_000
+"""Secrets' names in one text of a configuration: behind them it is treated as the text of a row."""
 
 NAME_LIKE = re.compile(r"(?:[\w.-]{1,64}/){0,8}[A-Za-z]{1,64}(?:_[A-Za-z]{1,64}){1,16}")
 """A text that is itself an option's name: beside another name it is not that one's value, but one
@@ -47,7 +48,7 @@ _ENCODED_RUN = re.compile(r"(?:[^\s&\"'`<>%]+|%(?!2[0267C]|7D|0[AD]))+")
 _FLAG_VALUE = re.compile(r"[ \t]{1,8}(?!-{1,2}[A-Za-z])(?=\S)")
 _ITEM = re.compile(r"\\{0,16}[\"'],?\s{0,64}(?:\\{0,16}[\"'])?[vV]alue(?:\\{0,16}[\"'])?\s{0,8}[=:]"
                    r"\s{0,64}|\\{0,16}[\"']\s{0,64},\s{0,64}(?=\\{0,16}[\"'])")  # fmt: skip
-_LOOSE = re.compile(r"[ \t]{0,8}[ \t,|](?:(?:\||->|is|to|was|,)?[ \t]{1,8})?(?=[^\s=:-])")
+_LOOSE = re.compile(r"[ \t]{0,8}[ \t,|](?:(?:\||->|is|to|was|,)?[ \t]{1,8})?(?=[^\s=:([{-])")
 """`API_KEY x`, `the password is x`, `| api_key | x |`: only what is no plain word is hidden."""
 _COMPLEX = re.compile(r"[\"']?[ \t]{0,8}\r?\n[ \t]{0,64}:[ \t]{1,8}(?=\S)")
 """YAML's `? key` on one line and `: value` on the next."""
@@ -98,7 +99,7 @@ def hide_assigned(text: str, judge: Judge, hide: Found) -> str:
     value)`.
     """
     pieces: list[str] = []
-    done = 0
+    done = num_named = 0
     for match in _NAME.finditer(text):
         name = match["name"].rstrip("./-")
         if match.start() and text[match.start() - 1] == "%":
@@ -106,6 +107,11 @@ def hide_assigned(text: str, judge: Judge, hide: Found) -> str:
         verdict = judge(name) if match.start() >= done else Verdict.SHOWN
         if verdict is Verdict.SHOWN:
             continue
+        if (num_named := num_named + 1) > MAX_NAMED:
+            tail = text[match.start() :].encode("utf-8", "surrogatepass")
+            tail = hide_random(tail, judge, hide, Budget())
+            pieces += [text[done : match.start()], decoded(tail)]
+            return "".join(pieces)
         shown_as = name.replace("-", "_") if match["flag"] else name
         short = min(len(text), match.end() + MAX_READ)
         limit = len(text) if verdict >= Verdict.HIDDEN else short
@@ -123,11 +129,12 @@ def hide_assigned(text: str, judge: Judge, hide: Found) -> str:
 def _is_secret(match: re.Match[str], value: _Value, verdict: Verdict, judge: Judge) -> bool:
     """Whether the value is hidden, which takes less in data than in prose (`token: expected`)."""
     plain = value.text.strip()
+    word = plain.rstrip(").,;:!?")
     if _NOTHING.match(plain) or MARK.fullmatch(plain):
         return False
     if verdict is Verdict.IF_RANDOM:
         return looks_random(plain)
-    is_name = NAME_LIKE.fullmatch(plain) is not None and judge(plain) is not Verdict.SHOWN
+    is_name = NAME_LIKE.fullmatch(word) is not None and judge(word) is not Verdict.SHOWN
     if match["flag"]:
         is_word = value.how == LOOSE and not value.quote and (is_name or _NO_VALUE.match(plain))
         return not is_word
@@ -312,14 +319,14 @@ _HEAD = (
     r"(?:\\{0,8}[\"'`]|[bBrRuUfF]{1,2}[\"'])?"
 )
 _FLAG_HEAD = rf"--[\w-]{{0,48}}(?i:{_WORDS})[\w-]{{0,48}}[ \t]{{1,4}}[\"']?"
-_RANDOM = r"[^\s\"'`<>(){}\[\],;&|\\=:\x00\xff]{16,}={0,2}"
+_RANDOM = r"[^\s\"'`<>(){}\[\],;&|\\=:\x00\x7f-\xff]{16,}={0,2}"
 _HEADS = re.compile(f"{_FLAG_HEAD}|{_HEAD}".encode("utf-8"))
 _NAME_BYTES = re.compile(rb"[\w.\-/%\x80-\xfe]*")
 
 
 @functools.cache
 def _assignments() -> Any:
-    return engine(f"{MARK_PATTERN}|(?:{_FLAG_HEAD}|{_HEAD})(?:{_RANDOM})")
+    return engine(f"(?:{_FLAG_HEAD}|{_HEAD})(?:{_RANDOM})")
 
 
 def hide_random(data: bytes, judge: Judge, hide: Found, budget: Budget) -> bytes:
@@ -336,7 +343,7 @@ def hide_random(data: bytes, judge: Judge, hide: Found, budget: Budget) -> bytes
         name = re.match(r"[\w./-]*", written.decode(errors="replace").rpartition("%3F")[2])
         value = data[head.end() : end].decode(errors="replace")
         found = name.group().strip("-") if name else ""
-        if judge(found) is Verdict.SHOWN or not looks_random(value):
+        if not found or judge(found) is Verdict.SHOWN or not looks_random(value):
             return None
         return head.end(), end, hide(found, value)
 

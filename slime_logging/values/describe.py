@@ -139,11 +139,16 @@ def is_array(value: Any) -> bool:
 
 def array_value(value: Any) -> Any:
     """The number of a one-element tensor or array, the nested list of a small array in main memory,
-    else its description.
+    the fields of a record by their names, else its description.
 
     Of a tensor with more than one element nothing is read, so nothing waits for a GPU.
     """
+    names = getattr(getattr(value, "dtype", None), "names", None)
+    if names and is_a(value, "numpy", "generic"):
+        return {name: value[name] for name in names}  # by name, for redaction
     size = num_elements(value)
+    if names and 0 <= size <= SMALL_ARRAY:
+        return [value[at] for at in range(len(value))] if value.shape else array_value(value[()])
     on_meta = is_a(value, "torch", "Tensor") and (value.is_meta or value.is_sparse)
     if size == 1 and not on_meta and has_attributes(value, "item"):
         return value.item()
