@@ -62,7 +62,6 @@ class Recorder:
         self._media = MediaStore(directory.path, opening.journal)
         self._names: dict[str, str] = {}
         self._plain_names: set[str] = set()
-        self._num_known = redactor.num_known
         self.journal = SteadyJournal(directory, opening)
 
     def row(self, metrics: Mapping[str, object], step_key: str) -> None:
@@ -77,8 +76,6 @@ class Recorder:
                 f"the metrics have no step key {self._redactor.key(step_key)!r}; they have:"
                 f" {known[:500]}"
             ) from None
-        if self._num_known != self._redactor.num_known:
-            self._forget_names()
         body = self._plain_body(metrics, step_key)
         if body is None:
             body = self._body(metrics, step_key)
@@ -100,12 +97,6 @@ class Recorder:
         """
         self._append("finish", {"time_s": now_s(), "exit_code": exit_code})
         self.journal.close()
-
-    def _forget_names(self) -> None:
-        """A secret was learned since: a name that was harmless then may hold it."""
-        self._num_known = self._redactor.num_known
-        self._names.clear()
-        self._plain_names.clear()
 
     def _plain_body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Json] | None:
         """The row if each name stays as it is and each value is a finite number: most are, judged

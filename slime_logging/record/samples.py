@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 
 from slime_logging.redaction.redact import Redactor
-from slime_logging.redaction.skim import Skimmer
 from slime_logging.values.json_value import Json
 from slime_logging.values.samples import KIND
 from slime_logging.values.serialize import metric_to_json
@@ -37,7 +36,6 @@ class SampleStore:
         self._folder = directory / "media"
         self._stem = stem
         self._redactor = redactor
-        self._skimmer = Skimmer(redactor)
         self._numbers = itertools.count()
 
     def write(self, samples: Sequence[Mapping[str, Any]]) -> dict[str, Json]:
@@ -46,14 +44,10 @@ class SampleStore:
         Raises:
             OSError: it could not be written whole; nothing refers to what is there of it.
         """
-        self._skimmer.refresh()
-        plain = [
-            {
-                self._redactor.key(str(name)): self._cell(str(name), value)
-                for name, value in sample.items()
-            }
-            for sample in samples
+        read: list[Json] = [
+            {str(name): _cell(value) for name, value in sample.items()} for sample in samples
         ]
+        plain: Any = self._redactor.row({"samples": read})["samples"]
         lines = b"".join(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in plain)
         self._folder.mkdir(mode=0o700, exist_ok=True)
         name = f"{self._stem}-samples-{next(self._numbers)}.jsonl"
@@ -69,16 +63,15 @@ class SampleStore:
             "columns": list(dict.fromkeys(column for one in plain for column in one)),
         }
 
-    def _cell(self, column: str, value: object) -> Json:
-        if isinstance(value, str):
-            return self._skimmer.hide(column, _whole_text(value))
-        plain: Json = value if type(value) in _PLAIN else metric_to_json(value)  # type: ignore[assignment]
-        if isinstance(plain, (int, float)) and not isinstance(plain, bool):
-            is_kept = plain - plain == 0 and abs(plain) < 2**63
-            return plain if is_kept else str(plain)
-        if isinstance(plain, (str, list, dict)):
-            return self._redactor.row({column: plain}).get(column, plain)
-        return plain
+
+def _cell(value: object) -> Json:
+    if isinstance(value, str):
+        return _whole_text(value)
+    plain: Json = value if type(value) in _PLAIN else metric_to_json(value)  # type: ignore[assignment]
+    if isinstance(plain, (int, float)) and not isinstance(plain, bool):
+        is_kept = plain - plain == 0 and abs(plain) < 2**63
+        return plain if is_kept else str(plain)
+    return plain
 
 
 def by_step(

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slime_logging.redaction.search import Budget, Replacement, engine, replaced
+from slime_logging.redaction.secret_names import words_of
 
 MIN_CHARS = 6
 """Shorter texts occur by chance. No service issues shorter keys."""
@@ -37,12 +38,12 @@ _PATH = re.compile(
     r"(?:~|\.{1,2}|/(?:root|home|usr|etc|var|tmp|mnt|data|opt|run|srv|dev|proc|workspace|scratch|"
     r"nfs|lustre|shared|secrets|Users))/"
 )
-EVERYDAY = frozenset(
-    "none null true false default password passwd secret secrets changeme change_me example unknown"
-    " empty public private admin root user username guest anonymous localhost token api_key apikey"
-    " key your_api_key your-api-key dummy placeholder disabled enabled online offline shared auto"
-    " string optional required undefined redacted hidden wandb sglang slime megatron openai"
-    " huggingface bearer basic not_needed no-key-required no_key_required".split()
+EVERYDAY = words_of(
+    "none null true false default password passwd secret secrets changeme change_me example",
+    "unknown empty public private admin root user username guest anonymous localhost token api_key apikey",
+    "key your_api_key your-api-key dummy placeholder disabled enabled online offline shared auto",
+    "string optional required undefined redacted hidden wandb sglang slime megatron openai",
+    "huggingface bearer basic not_needed no-key-required no_key_required",
 )
 """Values that people write where no key is needed; compared in lower case."""
 
@@ -60,11 +61,6 @@ class KnownSecrets:
 
     def __repr__(self) -> str:
         return f"KnownSecrets(num_secrets={len(self._plain)})"
-
-    @property
-    def forms(self) -> tuple[str, ...]:
-        """Every text that `replace` looks for."""
-        return tuple(self._names)
 
     def learn(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
         """Remember a secret's text under a name; returns whether it is new.

@@ -14,10 +14,8 @@ values of assignments are hidden, and nothing else.
 
 from __future__ import annotations
 
-import base64
 import functools
 import os
-import re
 import sys
 import urllib.parse
 from argparse import Namespace
@@ -31,7 +29,7 @@ from slime_logging.redaction.known_secrets import KnownSecrets
 from slime_logging.redaction.safe_text import escape_terminal, safe_exception_text
 from slime_logging.redaction.search import Budget
 from slime_logging.redaction.secret_files import stored_secrets
-from slime_logging.redaction.secret_forms import FormRules
+from slime_logging.redaction.secret_forms import LOGIN, FormRules, login_in
 from slime_logging.redaction.secret_json import JsonWalk, texts_in
 from slime_logging.redaction.secret_names import NameRules
 from slime_logging.redaction.secret_text import hide_assigned, hide_random
@@ -118,16 +116,6 @@ class Redactor:
         """How many secret texts are known."""
         return len(self._known)
 
-    @property
-    def known_forms(self) -> tuple[str, ...]:
-        """Every text that is hidden by its value: the known secrets, plain and encoded."""
-        return self._known.forms
-
-    @property
-    def has_own_forms(self) -> bool:
-        """Whether the user hides more than is published: any text may then hold a secret."""
-        return not self._hint.pattern
-
     def learn(self, name: str, value: object) -> None:
         """From now on hide this value wherever it turns up, as `<hidden: name>`; values that are
         too short or common are not learned.
@@ -142,7 +130,11 @@ class Redactor:
         self._learn_from(values)
         keys: dict[str, str] = {}
         walk = JsonWalk(
-            self._rules.judge, self.text, functools.partial(self._key, keys), self._show, self._known.is_known
+            self._rules.judge,
+            self.text,
+            functools.partial(self._key, keys),
+            self._show,
+            self._known.is_known,
         )
         out = walk.mapping(values)
         self._remember(keys)
@@ -287,7 +279,7 @@ class Redactor:
             self._hidden.add(marks.name_in(known[name]))
         return known[name]
 
-    def _show(self, name: str, text: str) -> str:
+    def _show(self, name: str, _: str) -> str:
         return self._shown(name)
 
     def _learn_from(self, values: Mapping[str, Json]) -> None:
@@ -314,23 +306,14 @@ class Redactor:
     def _learn(self, name: str, text: str) -> bool:
         """Learn a text and, of `user:password`, quoted and in base64 too, the password."""
         leaf = secret_names.leaf(name)
-        ways = {text.strip("\"'"), text.rstrip("="), urllib.parse.unquote(text, errors="replace"), _decoded(text)}
-        ways |= {way.partition(":")[2] for way in ways if _LOGIN.match(way)}
-        return any([self._known.learn(leaf, way, self._ordinary) for way in (text, *ways)])
-
-
-_LOGIN = re.compile(r"[\w.+-]{1,128}:[^\s/:]{1,512}\Z")
-
-
-def _decoded(text: str) -> str:
-    """What base64 of `user:password` says; empty for other texts."""
-    if not re.fullmatch(r"[A-Za-z0-9+/]{8,1024}={0,2}", text):
-        return ""
-    try:
-        login = base64.b64decode(text, validate=True).decode()
-    except ValueError:
-        return ""
-    return login if _LOGIN.match(login) else ""
+        ways = {
+            text.strip("\"'"),
+            text.rstrip("="),
+            urllib.parse.unquote(text, errors="replace"),
+            login_in(text),
+        }
+        ways |= {way.partition(":")[2] for way in ways if LOGIN.match(way)}
+        return sum(self._known.learn(leaf, way, self._ordinary) for way in (text, *ways)) > 0
 
 
 def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:

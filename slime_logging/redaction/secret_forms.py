@@ -9,6 +9,7 @@ A bare run of 40 hexadecimal digits (W&B's old keys) looks like a commit: by nam
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -69,10 +70,10 @@ TOKENS: tuple[Form, ...] = (
 """What is a token from its first character to its last."""
 
 _USER = r"[^\s/?#\"'<>@:\x00\xff]"
-_PASSWORD = r"[^\s/\"'<>@\x00\xff]"
+_AFTER_COLON = r"[^\s/\"'<>@\x00\xff]"
 
 FRAMES: tuple[Form, ...] = (
-    Form("url userinfo", rf"://({_USER}{{0,128}}:{_PASSWORD}{{0,300}}|{_USER}{{12,128}})@[\w\[%.-]",
+    Form("url userinfo", rf"://({_USER}{{0,128}}:{_AFTER_COLON}{{0,300}}|{_USER}{{12,128}})@[\w\[%.-]",
          "RFC 3986, 3.2.1"),
     Form("url userinfo", r"(?i:%3a%2f%2f)([^%\s/&]{0,64}(?i:%3a)[^\s/&@%\"']{1,128}(?:%[0-9A-Fa-f]"
          r"{2}[^\s/&@%\"']{0,64}){0,4})(?i:%40)", "RFC 3986, quoted"),
@@ -184,18 +185,34 @@ def _is_secret(form: Form, secret: str, around: tuple[bytes, bytes], *, in_row: 
     if form not in FRAMES:
         return True
     password = secret.rpartition(":")[2] if form.label != "discord webhook" else secret
-    if in_row:
-        return looks_random(password)
-    if form.label == "authorization":
-        return not re.fullmatch("[A-Za-z]?[a-z]*", secret)
-    if form.label == "url userinfo" and ":" not in secret and "%" not in secret:
-        return not re.fullmatch("[a-z._-]*", secret)
     if form.source.startswith("an address"):
         user = re.search(rb"(?:^|[^\w.+-])([A-Za-z][\w.+-]{0,63}):\Z", around[0])
         if user is None or user.group(1).lower() == b"mailto":
             return False
-        return is_mixed(password) or re.match(rb"@[\w.-]{1,255}:\d", around[1]) is not None
+        if not in_row and re.match(rb"@[\w.-]{1,255}:\d", around[1]):
+            return True
+        return is_mixed(password)
+    if in_row:
+        return is_mixed(password) or looks_random(password) or login_in(secret) != ""
+    if form.label == "authorization":
+        return not re.fullmatch("[A-Za-z]?[a-z]*", secret)
+    if form.label == "url userinfo" and ":" not in secret and "%" not in secret:
+        return not re.fullmatch("[a-z._-]*", secret)
     return True
+
+
+LOGIN = re.compile(r"[\w.+-]{1,128}:[^\s/:]{1,512}\Z")
+
+
+def login_in(text: str) -> str:
+    """What base64 of `user:password` says; empty for other texts."""
+    if not re.fullmatch(r"[A-Za-z0-9+/]{8,1024}={0,2}", text):
+        return ""
+    try:
+        login = base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return ""
+    return login if LOGIN.match(login) else ""
 
 
 def _own(text: str) -> Any:
@@ -239,10 +256,10 @@ def looks_random(text: str) -> bool:
     """Whether a text could be a generated key.
 
     It has 16 characters or more, letters with digits or letters of both cases, no space or
-    punctuation, and is no path or dotted name. It is hexadecimal; or its letters and digits fall apart into short
-    pieces (a word with its capital, capitals, digits): of at most 3.6 characters on average, two of
-    them numbers; or less than 75% of its letters are in words of three letters or more that can
-    be spoken.
+    punctuation, and is no path or dotted name. It is hexadecimal; or its letters and digits fall
+    apart into short pieces (a word with its capital, capitals, digits): of at most 3.6 characters
+    on average, two of them numbers (one from 32 characters on); or less than 75% of its letters are
+    in words of three letters or more that can be spoken.
     """
     text = text[:512]
     if len(text) < MIN_RANDOM_CHARS or _PATH.match(text):

@@ -121,9 +121,9 @@ class JsonWalk:
         if len(values) > _MAX_BESIDE:
             return ""
         for key, name in values.items():
-            if isinstance(name, str) and key.lower() in _NAMED_BESIDE:
-                if self.judge(name) >= Verdict.IN_DATA:
-                    return name
+            is_name = isinstance(name, str) and key.lower() in _NAMED_BESIDE
+            if is_name and self.judge(str(name)) >= Verdict.IN_DATA:
+                return str(name)
         return ""
 
     def _list(self, values: list[Json], by: _By) -> list[Json]:
@@ -131,8 +131,9 @@ class JsonWalk:
         if by[0] is Verdict.SHOWN and kinds <= {float, bool, type(None)}:
             return values
         if by[0] is Verdict.SHOWN and kinds == {str} and len(values) > _MAX_BESIDE:
-            if not any(value.startswith("-") for value in values):  # type: ignore[union-attr]
-                return [self.text(value) for value in values]  # type: ignore[arg-type]
+            texts = [str(value) for value in values]
+            if not any(text.startswith("-") for text in texts):
+                return [self.text(text) for text in texts]
         if by[0] >= Verdict.IN_DATA:
             return [self.any(value, by) for value in values]
         out: list[Json] = []

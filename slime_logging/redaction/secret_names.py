@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from slime_logging.errors import SettingsError
 
 
-def _words_of(*lines: str) -> frozenset[str]:
+def words_of(*lines: str) -> frozenset[str]:
+    """The words of some lines, for tables that are read more often than changed."""
     return frozenset(" ".join(lines).split())
 
 
@@ -34,21 +35,21 @@ class Verdict(enum.IntEnum):
     """Hidden by the user's own rule: bools and the numbers of a row too."""
 
 
-SECRET_WORDS = _words_of(
+SECRET_WORDS = words_of(
     "password passwd passphrase passcode secret credential creds apikey apitoken authtoken",
     "accesstoken accesskey privatekey secretkey sessiontoken refreshtoken identitytoken authkey",
     "accountkey sharedkey masterkey sshkey signingkey encryptionkey wandbkey hftoken bottoken",
-    "keytab sshpass bindpw keydata connectionstring proxyauth basicauth sessionid sessid 密码 口令 密钥",
-    "令牌 凭证",
+    "keytab sshpass bindpw keydata connectionstring proxyauth basicauth sessionid sessid",
+    "密码 口令 密钥 令牌 凭证",
 )
 """Looked for inside of the name without its separators' sides; part of no everyday word."""
 
-QUALIFIERS = _words_of(
+QUALIFIERS = words_of(
     "api access private secret auth authentication authorization session refresh bearer oauth",
     "oauth2 identity personal service account storage master root admin user client app bot deploy",
     "encryption encrypt decryption signing sign shared ssh ssl tls gpg pgp aes rsa hmac jwt csrf",
-    "xsrf license webhook subscription registry push device security wandb weave hf huggingface hub",
-    "openai anthropic claude gemini google gcp aws azure github gitlab git gitea slack discord",
+    "xsrf license webhook subscription registry push device security wandb weave hf huggingface",
+    "hub openai anthropic claude gemini google gcp aws azure github gitlab git gitea slack discord",
     "telegram dingtalk feishu lark wechat mlflow databricks swanlab trackio comet neptune clearml",
     "aim tensorboard modelscope dashscope deepseek moonshot kimi qwen zhipu glm volcengine ark",
     "minimax siliconflow openrouter together groq fireworks mistral cohere replicate nvidia ngc",
@@ -57,7 +58,7 @@ QUALIFIERS = _words_of(
 )
 """Beside `key` or `token`, before or behind it, they make a secret of it, in the plural too."""
 
-HARMLESS_BESIDE = _words_of(
+HARMLESS_BESIDE = words_of(
     # columns of a dataset and of what is made of it
     "input output label reward tool tools metadata meta prompt completion response answer question",
     "chosen rejected target source src tgt text image images video videos audio message messages",
@@ -69,8 +70,9 @@ HARMLESS_BESIDE = _words_of(
     "unique partition shard routing route bucket join merge state step metric metrics log logging",
     "attr attribute param parameter option config arg args kwarg kwargs flag value key kv num max",
     "min head heads attention attn rope position hot short json yaml xml object path file module",
-    "layer weight buffer optimizer scheduler missing unexpected ignore ignored skip redacted hidden",
-    "allowed excluded included random rng prng public pub language lang translation i18n query",
+    "layer weight buffer optimizer scheduler missing unexpected ignore ignored skip redacted",
+    "hidden allowed excluded included random rng prng public pub language lang translation i18n",
+    "query",
     # tokens of a tokenizer and their counts
     "pad padding eos eod bos unk mask masked sep cls prefix suffix middle special stop start end",
     "begin final think thinking vision vocab vocabulary next last first prev previous current new",
@@ -86,7 +88,7 @@ HARMLESS_BESIDE = _words_of(
 a wrong guess costs a `--tracking-show`.
 """
 
-ABOUT = _words_of(
+ABOUT = words_of(
     "file files path paths dir directory folder filename env variable name names type types kind",
     "length len size count num number ttl expiry expires expiration timeout interval policy format",
     "mode method enabled disabled required optional allowed url uri endpoint provider backend",
@@ -95,26 +97,27 @@ ABOUT = _words_of(
 )
 """Last words that say something about a secret instead of being it."""
 
-HARMLESS_NAMES = _words_of(
+HARMLESS_NAMES = words_of(
     "redacted_keys tracking_hide tracking_show apply_query_key_layer_scaling key_value_channels",
     "public_key ssh_public_key author_pat",
 )
 """Whole names that are settled here, before any rule."""
 
-SUFFIXES = _words_of(
-    "value val text txt str string raw plain b64 base64 encoded encrypted hex prod production dev",
-    "development test staging stage default backup fallback old new main local remote ro rw us eu v",
+SUFFIXES = words_of(
+    "v value val text txt str string raw plain b64 base64 encoded encrypted hex prod production",
+    "dev development test staging stage default backup fallback old new main local remote ro rw us",
+    "eu",
 )
 """Last words (and numbers) that change nothing: `api_key_2` is judged as `api_key`."""
 
-_ALONE = _words_of("auth authorization cookie cookies jwt bearer dsn webhook pat setcookie")
-_PASS_BEFORE = _words_of(
+_ALONE = words_of("auth authorization cookie cookies jwt bearer dsn webhook pat setcookie")
+_PASS_BEFORE = words_of(
     "db database smtp mysql pg postgres redis mongo mongodb user login admin root ftp sftp ssh",
     "proxy http mail email imap ldap bind wifi rabbit rabbitmq amqp my sql wandb sudo key keystore",
     "cert pem ssl vault sasl basic kafka broker registry docker odbc jdbc service account app",
 )
 """Words before a last `pass` or `pw` that make it a password; elsewhere it is a pass."""
-_SIGNATURES = _words_of("signature sig credential")
+_SIGNATURES = words_of("signature sig credential")
 
 HINT = re.compile(
     r"key|token|secret|passw|passp|passc|pass\b|pass_|_pass|sshpass|pwd|bindpw|cred|auth|\bsig|"
@@ -182,8 +185,7 @@ def _is_plain(words: list[str]) -> bool:
     if not words or words[-1] in ABOUT:
         return False
     return any(map(_has_secret, words)) or any(
-        word in ("key", "keys", "token", "tokens")
-        and (words[at - 1 : at] or [""])[0] in QUALIFIERS
+        word in ("key", "keys", "token", "tokens") and (words[at - 1 : at] or [""])[0] in QUALIFIERS
         for at, word in enumerate(words)
     )
 

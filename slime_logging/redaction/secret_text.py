@@ -58,15 +58,14 @@ _RUN = re.compile(
 )
 _LITERAL = re.compile(r"(?:<hidden: [^<>]{0,100}>|[^\s,}\]\"'\\])+")
 _SCHEME = re.compile(
-    r"(?i:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256|splunk)[ \t]{1,8}(?=[^\s\"'`])"
+    r"(?i:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256|splunk)[ \t]{1,8}"
+    r"(?=[^\s\"'`])"
 )
 _LINE = re.compile(r"[^\r\n\"'`]+")
 _REST = re.compile(r"[^\r\n]*")
 _ELEMENT = re.compile(r"[^<>]{0,80}>")
 _OPENS_QUOTE = re.compile(r"(?:\A[bBrRuUfF]{1,2}|[\w.]{0,60}[(\[{=])\Z")
-_DELIMITERS = {
-    mark: re.compile(r"(?<!\\)(\\*)" + mark) for mark in ('"""', "'''", '"', "'", "`")
-}
+_DELIMITERS = {mark: re.compile(r"(?<!\\)(\\*)" + mark) for mark in ('"""', "'''", '"', "'", "`")}
 LOOSE, TIGHT = "loose", "tight"
 _HEADERS = re.compile(r"(?i:(?:proxy-?)?authorization(?:[_-]header)?|(?:set-?)?cookie)\Z")
 _NOTHING = re.compile(
@@ -77,7 +76,9 @@ _NO_VALUE = re.compile(
     r"can|instead|on|off|unset|set|given|yet|value|option|flag)[.,;:!?)]*\Z"
 )
 """Words behind a flag in a sentence: `set --wandb-key or WANDB_API_KEY`."""
-_LINE_START = re.compile(r"(?P<indent>[ \t]*)(?:#+[ \t]*)?(?P<dash>(?:-[ \t]+)*)(?:\?[ \t]+)?[\"']?")
+_LINE_START = re.compile(
+    r"(?P<indent>[ \t]*)(?:#+[ \t]*)?(?P<dash>(?:-[ \t]+)*)(?:\?[ \t]+)?[\"']?"
+)
 _SPECIAL = re.compile(r"[\"'`\[\](){}]")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
@@ -320,7 +321,7 @@ _HEAD = (
 )
 _FLAG_HEAD = rf"--[\w-]{{0,48}}(?i:{_WORDS})[\w-]{{0,48}}[ \t]{{1,4}}[\"']?"
 _RANDOM = r"[^\s\"'`<>(){}\[\],;&|\\=:\x00\x7f-\xff]{16,}={0,2}"
-_HEADS = re.compile(f"{_FLAG_HEAD}|{_HEAD}".encode("utf-8"))
+_HEADS = re.compile(f"{_FLAG_HEAD}|{_HEAD}".encode())
 _NAME_BYTES = re.compile(rb"[\w.\-/%\x80-\xfe]*")
 
 

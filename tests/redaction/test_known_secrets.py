@@ -52,9 +52,7 @@ def test_every_one_of_many_secrets_is_found_however_they_were_learned() -> None:
 def test_lines_of_a_key_of_several_lines_are_secrets_too() -> None:
     """A private key that was printed line by line."""
     secrets = known(pem="-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END KEY-----")
-    assert (
-        hide(secrets, "line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC") == "line 2: <hidden: pem>"
-    )
+    assert hide(secrets, "line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC") == "line 2: <hidden: pem>"
 
 
 def test_marks_are_left_alone() -> None:

@@ -15,7 +15,7 @@ from tests.redaction.test_rows import KEY
 
 NUM_CHARS = 1 << 19
 """Of the shorter text in a row; the longer one has a mebibyte."""
-NUM_CONFIG_CHARS = 1 << 15
+NUM_CONFIG_CHARS = 1 << 14
 MAX_RATIO = 3.0
 NUM_TRIES = 5
 
@@ -62,15 +62,14 @@ def assert_linear(run: Callable[[str], object], piece: str, num_chars: int) -> N
     assert min(longs) < MAX_RATIO * min(shorts), (piece, shorts, longs)
 
 
-@pytest.mark.parametrize("lead", ["", "x "])
 @pytest.mark.parametrize("piece", [*BEGINNINGS, *NAMED, *OTHERS])
-def test_a_rows_text_takes_time_in_proportion(piece: str, lead: str) -> None:
+def test_a_rows_text_takes_time_in_proportion(piece: str) -> None:
     redactor = Redactor.of({"wandb_key": KEY}, {})
     redactor.row({"a": "warm"})
-    assert_linear(lambda text: redactor.row({"a": f"{lead}{text}"}), piece, NUM_CHARS)
+    assert_linear(lambda text: redactor.row({"a": text}), piece, NUM_CHARS)
 
 
-@pytest.mark.parametrize("lead", ["", "http://", 'api_key="', "token"])
+@pytest.mark.parametrize("lead", ["", 'api_key="'])
 @pytest.mark.parametrize("piece", [*BEGINNINGS, *NAMED, *OTHERS])
 def test_a_configurations_text_takes_time_in_proportion(piece: str, lead: str) -> None:
     def run(text: str) -> None:
@@ -80,7 +79,11 @@ def test_a_configurations_text_takes_time_in_proportion(piece: str, lead: str) -
     assert_linear(run, piece, NUM_CONFIG_CHARS)
 
 
-@pytest.mark.parametrize("piece", ["token=1,", "api_key=", "http://:", "password (", '{"api_key":', "haha"])
+@pytest.mark.parametrize(
+    "piece", ["token=1,", "api_key=", "http://:", "password (", '{"api_key":', "haha"]
+)
 def test_learning_takes_time_in_proportion(piece: str) -> None:
     """An argument delays the start by milliseconds."""
-    assert_linear(lambda text: Redactor.of({"note": text, "api_key": text}, {}), piece, NUM_CONFIG_CHARS)
+    assert_linear(
+        lambda text: Redactor.of({"note": text, "api_key": text}, {}), piece, NUM_CONFIG_CHARS
+    )

@@ -33,7 +33,10 @@ def test_there_are_two_hundred_harmless_names_and_texts() -> None:
 def test_a_harmless_name_hides_nothing(name: str, redactor: Redactor) -> None:
     """In a configuration, with a text and with a number; and as a metric's name."""
     for value in ("some text", 7, 0.5, ["a", "b"]):
-        assert redactor.config({name: value, f"critic/{name}": value}) == {name: value, f"critic/{name}": value}
+        assert redactor.config({name: value, f"critic/{name}": value}) == {
+            name: value,
+            f"critic/{name}": value,
+        }
     assert redactor.key(f"train/{name}") == f"train/{name}"
 
 
@@ -49,7 +52,9 @@ def test_a_harmless_text_stays_whole_in_a_row(text: str, redactor: Redactor) -> 
 
 
 @pytest.mark.parametrize("text", HARMLESS["values"])
-def test_hashes_paths_and_identifiers_stay_in_a_configuration_too(text: str, redactor: Redactor) -> None:
+def test_hashes_paths_and_identifiers_stay_in_a_configuration_too(
+    text: str, redactor: Redactor
+) -> None:
     assert redactor.config({"note": text, "list": [text]}) == {"note": text, "list": [text]}
 
 
@@ -61,7 +66,10 @@ def test_rows_teach_nothing() -> None:
     )
     assert redactor.row({"text": text}) == {"text": text}
     assert redactor.num_known == 0
-    assert redactor.row({"train/pg_loss": 0.5, "train/step": 1}) == {"train/pg_loss": 0.5, "train/step": 1}
+    assert redactor.row({"train/pg_loss": 0.5, "train/step": 1}) == {
+        "train/pg_loss": 0.5,
+        "train/step": 1,
+    }
     redactor.config({"api_key": KEY})
     assert KEY not in str(redactor.row({"text": f"echo {KEY}"}))
 
@@ -75,7 +83,10 @@ ASSIGNED = [
 
 
 @pytest.mark.parametrize("shape", ASSIGNED)
-@pytest.mark.parametrize("value", [KEY, "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"])
+@pytest.mark.parametrize(
+    "value",
+    [KEY, "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"],
+)
 def test_a_random_value_of_an_assignment_is_hidden_where_it_stands(shape: str, value: str) -> None:
     """And nothing around it is touched."""
     if "/" in value and "postgres:" in shape:
@@ -97,7 +108,11 @@ def test_known_secrets_and_tokens_are_hidden_wherever_they_stand(redactor: Redac
 
 
 def test_only_random_texts_are_hidden_under_a_secrets_name() -> None:
-    row = {"password": "hunter2", "api_key": KEY, "data": {"columns": ["token", "n"], "rows": [["the", 1], [OTHER, 2]]}}
+    row = {
+        "password": "hunter2",
+        "api_key": KEY,
+        "data": {"columns": ["token", "n"], "rows": [["the", 1], [OTHER, 2]]},
+    }
     assert Redactor().row(row) == {
         "password": "hunter2",
         "api_key": "<hidden: api_key>",
@@ -114,13 +129,17 @@ def test_a_row_full_of_secrets_is_hidden_from_where_its_budget_ends(redactor: Re
     assert hidden[last] == "<hidden: rest of a row with too many secrets>"
 
 
-def test_known_secrets_and_tokens_are_hidden_behind_thousands_of_harmless_assignments(redactor: Redactor) -> None:
+def test_known_secrets_and_tokens_are_hidden_behind_thousands_of_harmless_assignments(
+    redactor: Redactor,
+) -> None:
     text = "pad_token=" + "aB3dE5fG7hJ9kL1m, pad_token=" * 20_000
     row = redactor.row({"a": f"{text} {KEY} ghp_{'aB3dE' * 6}"})
     assert row == {"a": f"{text} <hidden: wandb_key> <hidden: github token>"}
 
 
-@pytest.mark.parametrize("text", ["half \ud83d of a pair", "\x00\xff\x01", "ÿ\xffÿ", "密码=" + KEY + "中文", ""])
+@pytest.mark.parametrize(
+    "text", ["half \ud83d of a pair", "\x00\xff\x01", "ÿ\xffÿ", "密码=" + KEY + "中文", ""]
+)
 def test_odd_characters_are_kept(text: str) -> None:
     """Halves of surrogates, zero bytes, other scripts."""
     secret = Redactor.of({"api_key": OTHER}, {})
@@ -186,12 +205,39 @@ def test_generated_texts_look_random(text: str) -> None:
     assert looks_random(text)
 
 
-SECRET_NAMES = (
-    "api_key_openai openai_api_key_us access_key_judge private_key_pem hf_token_ro authorization_header identitytoken"
-    " client-key-data SSHPASS ansible_vault_pass sasl_pass ldap_bindpw session_id key_openai token_judge PHPSESSID"
-    " wandb_api_key_value azure_openai_key1 kafka_sasl_password tls_key_pem jwt_key registryPassword _authToken"
-    " http_auth X-Goog-Api-Key api_key_v2 client_secret_staging openai_keys judge_token_ro DB_DSN SECRET_KEY_BASE"
-).split()
+SECRET_NAMES = [
+    "api_key_openai",
+    "openai_api_key_us",
+    "access_key_judge",
+    "private_key_pem",
+    "hf_token_ro",
+    "authorization_header",
+    "identitytoken",
+    "client-key-data",
+    "SSHPASS",
+    "ansible_vault_pass",
+    "sasl_pass",
+    "ldap_bindpw",
+    "session_id",
+    "key_openai",
+    "token_judge",
+    "PHPSESSID",
+    "wandb_api_key_value",
+    "azure_openai_key1",
+    "kafka_sasl_password",
+    "tls_key_pem",
+    "jwt_key",
+    "registryPassword",
+    "_authToken",
+    "http_auth",
+    "X-Goog-Api-Key",
+    "api_key_v2",
+    "client_secret_staging",
+    "openai_keys",
+    "judge_token_ro",
+    "DB_DSN",
+    "SECRET_KEY_BASE",
+]
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
