@@ -39,11 +39,11 @@ _PATH = re.compile(
     r"nfs|lustre|shared|secrets|Users))/"
 )
 EVERYDAY = words_of(
-    "none null true false default password passwd secret secrets changeme change_me",
-    "example unknown empty public private admin root user username guest anonymous localhost",
-    "token api_key apikey key your_api_key your-api-key dummy placeholder",
-    "disabled enabled online offline shared auto string optional required undefined redacted hidden wandb sglang slime megatron openai",
-    "huggingface bearer basic not_needed no-key-required no_key_required",
+    "none null true false default password passwd secret secrets changeme change_me example",
+    "unknown empty public private admin root user username guest anonymous localhost token",
+    "api_key apikey key your_api_key your-api-key dummy placeholder disabled enabled online",
+    "offline shared auto string optional required undefined redacted hidden wandb sglang slime",
+    "megatron openai huggingface bearer basic not_needed no-key-required no_key_required",
 )
 """Values that people write where no key is needed; compared in lower case."""
 
