@@ -20,7 +20,18 @@ from pathlib import Path
 
 from tests.bench import Figure
 
-NAMES = ("log", "cost", "samples", "join", "import", "drain", "flat", "roles", "config")
+NAMES = (
+    "log",
+    "cost",
+    "samples",
+    "redaction",
+    "join",
+    "import",
+    "drain",
+    "flat",
+    "roles",
+    "config",
+)
 DEFAULT_OUTPUT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 PACKAGES = ("wandb", "tensorboard", "tensorboardX", "trackio", "mlflow", "orjson")
 
