@@ -65,6 +65,7 @@ def init_tracking(
     """
     if ignored:
         logger.warning("slime_logging: init_tracking does not use %s", ", ".join(ignored))
+    _check_arguments(args)
     if primary:
         for text in unheard(args, sys.argv, os.environ):
             logger.warning("slime_logging: %s", text)
@@ -251,6 +252,19 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
 
 def _tracker_label(name: str, settings: Settings) -> str:
     return f"wandb {settings.options['wandb_mode']}" if name == "wandb" else name
+
+
+def _check_arguments(args: Any) -> None:
+    """The run's address is written into the arguments, which carry it to the other processes."""
+    try:
+        args.wandb_run_id = getattr(args, "wandb_run_id", None)
+    except Exception:
+        raise SettingsError(
+            f"init_tracking got a {type(args).__name__} as args, in which no attribute can be set:"
+            " it writes wandb_run_id and tracking_run_dir there. Give it"
+            " argparse.Namespace(**values), the values being the dict itself, model.model_dump(),"
+            " or OmegaConf.to_container(config, resolve=True)."
+        ) from None
 
 
 def _settings(args: Namespace) -> Settings:

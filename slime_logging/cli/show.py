@@ -134,6 +134,7 @@ def _damage(journal: JournalStatus) -> str:
     damage = [f"{journal.num_torn_bytes} torn bytes"] if journal.num_torn_bytes else []
     damage += [f"{journal.num_damaged} damaged lines"] if journal.num_damaged else []
     damage += [f"{journal.num_missing} missing"] if journal.num_missing else []
+    damage += [f"{journal.num_lost} values not kept"] if journal.num_lost else []
     return ", ".join(damage)
 
 

@@ -39,7 +39,8 @@ class JournalStatus:
 
     `num_torn_bytes` counts bytes behind the last complete line (a write that a crash cut),
     `num_damaged` complete lines that do not parse, `num_missing` sequence numbers that are not
-    there.
+    there, `num_lost` what of the rows could not be kept: values that cannot be read, rows that no
+    line can hold.
     """
 
     opening: Opening
@@ -49,6 +50,7 @@ class JournalStatus:
     num_torn_bytes: int
     num_damaged: int
     num_missing: int
+    num_lost: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +130,7 @@ def journal_status(path: Path, see: See = lambda _opening, _records: None) -> Jo
         see: called with all records.
     """
     opening: Opening | None = None
-    num_rows, num_records, last_seq, last_s = 0, 0, -1, 0.0
+    num_rows, num_records, num_lost, last_seq, last_s = 0, 0, 0, -1, 0.0
     exit_code: int | None = None
     reader = JournalReader(path)
     try:
@@ -139,6 +141,8 @@ def journal_status(path: Path, see: See = lambda _opening, _records: None) -> Jo
             num_records += len(records)
             kinds = [record.get("kind") for record in records]
             num_rows += kinds.count("row")
+            lost = [record["num_lost"] for record in records if "num_lost" in record]
+            num_lost += sum(number for number in lost if isinstance(number, int))
             times = [record.get("time_s") for record in records]
             last_s = max(last_s, *(t for t in times if isinstance(t, (int, float))), 0.0)
             seqs = [record.get("seq") for record in records]
@@ -158,6 +162,7 @@ def journal_status(path: Path, see: See = lambda _opening, _records: None) -> Jo
             num_torn_bytes=reader.num_bytes_left(),
             num_damaged=reader.num_damaged,
             num_missing=max(0, last_seq + 1 - num_records - reader.num_damaged),
+            num_lost=num_lost,
         )
     except ValueError:
         return None

@@ -9,7 +9,8 @@ and come back.
 
 Policy: a line is a record only if it ends in a newline and parses; `seq` counts from 0 without a
 gap, so that a hole shows. JSON has no NaN: the metrics that are not finite stand in `nonfinite` by
-name, so text `"NaN"` stays text.
+name, so text `"NaN"` stays text; integers beyond 64 bits stand in `large`, hexadecimal. A row's
+`num_lost` counts what of it could not be kept.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ SCHEMA = 1
 MAX_LINE_BYTES = 64 * 2**20
 """The longest line that is written or read; a bound on what a hostile run directory can make a
 reader hold.
+"""
+
+MAX_DIGITS = 2_600
+"""Hexadecimal ones, of an integer that is read: more than `values.json_scalars.MAX_DECIMAL_BITS`
+can have, and fewer than Python writes as decimal ones.
 """
 
 ROW_PREFIX = b'{"kind":"row",'
@@ -122,12 +128,25 @@ def encode(kind: str, body: Mapping[str, Json]) -> Callable[[int], bytes]:
     return lambda seq: head + str(seq).encode() + rest
 
 
-def split_nonfinite(metrics: dict[str, Json]) -> dict[str, Json] | None:
-    """Take the floats that JSON cannot hold out of `metrics`; None when there are none."""
-    bad = [key for key, value in metrics.items() if type(value) is float and value - value != 0.0]
-    if not bad:
-        return None
-    return {key: _float_text(metrics.pop(key)) for key in bad}
+def split_numbers(metrics: dict[str, Json]) -> dict[str, Json]:
+    """Take the numbers that JSON, or its readers, cannot hold out of `metrics`: floats that are not
+    finite, and integers beyond 64 bits.
+    """
+    bad: dict[str, Json] = {}
+    large: dict[str, Json] = {}
+    for name, value in metrics.items():
+        if type(value) is float and value - value != 0.0:
+            bad[name] = _float_text(value)
+        elif type(value) is int and not -(2**63) <= value < 2**64:
+            large[name] = hex(value)
+    for name in (*bad, *large):
+        del metrics[name]
+    found: dict[str, Json] = {}
+    if bad:
+        found["nonfinite"] = bad
+    if large:
+        found["large"] = large
+    return found
 
 
 def decode_row(record: Mapping[str, Any], opening: Opening) -> Row:
@@ -153,7 +172,7 @@ def decode_metrics(record: Mapping[str, Any]) -> tuple[str, float, dict[str, Jso
     malformed.
     """
     metrics = record.get("metrics")
-    nonfinite = record.get("nonfinite")
+    nonfinite, large = record.get("nonfinite"), record.get("large")
     step_key = record.get("step_key")
     step = record.get("step")
     if not isinstance(metrics, dict) or not isinstance(step_key, str):
@@ -162,14 +181,18 @@ def decode_metrics(record: Mapping[str, Any]) -> tuple[str, float, dict[str, Jso
         step = _NONFINITE.get(step)
     if not isinstance(step, (int, float)):
         raise ValueError("a row without a step")
-    if not nonfinite:
+    if not nonfinite and not large:
         return step_key, step, metrics
-    if not isinstance(nonfinite, dict):
-        raise ValueError("a row whose values that are not finite have no names")
+    if not isinstance(nonfinite or {}, dict) or not isinstance(large or {}, dict):
+        raise ValueError("a row whose odd numbers have no names")
     return (
         step_key,
         step,
-        metrics | {k: _NONFINITE.get(str(v), math.nan) for k, v in nonfinite.items()},
+        {
+            **metrics,
+            **{k: _NONFINITE.get(str(v), math.nan) for k, v in (nonfinite or {}).items()},
+            **{k: int(str(v)[:MAX_DIGITS], 16) for k, v in (large or {}).items()},
+        },
     )
 
 

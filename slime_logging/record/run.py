@@ -110,9 +110,21 @@ class RunDirectory:
         self.locks = RunLocks(self.path)
 
     def create(self) -> None:
-        """Make the directories; those that exist already stay as they are."""
-        for directory in (self.path.parent, self.path, self.journals, self.delivery):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Make the directories; those that exist already stay as they are.
+
+        Raises:
+            SettingsError: they belong to another user.
+            OSError: they cannot be made.
+        """
+        try:
+            for directory in (self.path.parent, self.path, self.journals, self.delivery):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except PermissionError as error:
+            raise SettingsError(
+                f"{error.filename or self.path} cannot be made or opened by this user (uid"
+                f" {os.getuid()}): give --tracking-dir a directory that belongs to this user, and"
+                " let all processes of a job run as one user."
+            ) from error
 
     def read(self) -> RunFile:
         """What `run.json` says.

@@ -16,8 +16,8 @@ import orjson
 
 from slime_logging.redaction.redact import Redactor
 from slime_logging.values.json_value import Json
+from slime_logging.values.metric import metric_to_json
 from slime_logging.values.samples import KIND
-from slime_logging.values.serialize import metric_to_json
 
 MAX_TEXT_BYTES = 1 << 20
 _PLAIN = frozenset({float, int, bool, type(None)})

@@ -21,6 +21,9 @@ HIDDEN = "<hidden>"
 MAX_SHOWN = 80
 """Characters of an offending text that are shown."""
 
+MAX_TOLD = 50
+"""Mistakes that a message tells one by one: more than anyone mends at once."""
+
 MAX_READ = 4000
 """Characters of it that are looked through for secrets."""
 
@@ -92,7 +95,8 @@ def message(path: str, problems: Iterable[Problem]) -> str:
     return "\n".join(
         [
             f"{count} in the role file {where}:",
-            *(_told(where, *item) for item in enumerate(ordered, 1)),
+            *(_told(where, *item) for item in enumerate(ordered[:MAX_TOLD], 1)),
+            *([f"  and {len(ordered) - MAX_TOLD} more"] if len(ordered) > MAX_TOLD else []),
         ]
     )
 

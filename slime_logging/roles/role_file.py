@@ -9,9 +9,10 @@ use up memory or the stack.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from slime_logging.roles.nodes import Entries, Items, Node, Scalar
@@ -49,7 +50,10 @@ def read_document(path: str) -> Document:
         Unreadable: The file cannot be read or is not one well-formed YAML document.
     """
     try:
-        with Path(path).open("rb") as file:
+        # A pipe is not waited for, and only what a role file can be is read at all.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - of a descriptor
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError("it is no regular file")
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = (

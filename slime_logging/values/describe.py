@@ -143,12 +143,10 @@ def array_value(value: Any) -> Any:
 
     Of a tensor with more than one element nothing is read, so nothing waits for a GPU.
     """
-    names = getattr(getattr(value, "dtype", None), "names", None)
-    if names and is_a(value, "numpy", "generic"):
-        return {name: value[name] for name in names}  # by name, for redaction
     size = num_elements(value)
-    if names and 0 <= size <= SMALL_ARRAY:
-        return [value[at] for at in range(len(value))] if value.shape else array_value(value[()])
+    names = getattr(value.dtype, "names", None)
+    if isinstance(names, tuple) and 0 <= size <= SMALL_ARRAY:  # records: names stay visible
+        return list(value) if value.shape else {name: value[name] for name in names}
     on_meta = is_a(value, "torch", "Tensor") and (value.is_meta or value.is_sparse)
     if size == 1 and not on_meta and has_attributes(value, "item"):
         return value.item()

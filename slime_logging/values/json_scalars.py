@@ -17,9 +17,13 @@ MAX_SAFE_INT = 2**53
 """Beyond it, readers that hold numbers as doubles (JavaScript, so every tracker's page) show a
 different integer.
 """
-MAX_TEXT_CHARS = 16_384
-"""Room for a chat template or a whole role file, the longest texts that options hold; longer ones
-are data.
+MAX_TEXT_CHARS = 2**20
+"""Of one text in the configuration; longer ones are data. A row's texts are never cut here: what is
+too long for a line goes to a file of the run (`record.rows`).
+"""
+MAX_DECIMAL_BITS = 10_000
+"""Of an integer that is written with decimal digits. str() of more than 4,300 digits raises
+(CPython's limit against quadratic time); hexadecimal has no limit.
 """
 _CUT_BACK_CHARS = 256
 """A shortened text ends before a word, if one began within so many characters: half a key is not
@@ -35,12 +39,12 @@ def same(value: Any) -> Json:
 def int_json(value: int) -> Json:
     """The integer, as text beyond `MAX_SAFE_INT`."""
     value = int.__int__(value)
-    if -MAX_SAFE_INT <= value <= MAX_SAFE_INT:
-        return value
-    bits = value.bit_length()
-    # str() of more than 4,300 digits raises (CPython's limit against quadratic time); hexadecimal
-    # has no limit.
-    return str(value) if bits < 10_000 else shortened(hex(value))
+    return value if -MAX_SAFE_INT <= value <= MAX_SAFE_INT else digits(value)
+
+
+def digits(value: int) -> str:
+    """All digits of an integer: decimal ones, hexadecimal beyond `MAX_DECIMAL_BITS`."""
+    return str(value) if value.bit_length() < MAX_DECIMAL_BITS else hex(value)
 
 
 def float_json(value: float) -> Json:
@@ -52,7 +56,7 @@ def float_json(value: float) -> Json:
 
 
 def text_json(value: str) -> str:
-    """The text as a plain `str` that UTF-8 can hold, shortened if it is huge."""
+    """The whole text as a plain `str` that UTF-8 can hold."""
     if type(value) is not str:
         value = str.__getitem__(value, slice(None))
     if not value.isascii():
@@ -60,28 +64,26 @@ def text_json(value: str) -> str:
             value.encode()
         except UnicodeEncodeError:
             value = value.encode("utf-8", "backslashreplace").decode()
-    return value if len(value) <= MAX_TEXT_CHARS else shortened(value)
+    return value
 
 
-def shortened(text: str) -> str:
-    """The beginning of a text, up to a word's end, and how long it was."""
-    head = text[:MAX_TEXT_CHARS]
+def shortened(text: str, most: int = MAX_TEXT_CHARS) -> str:
+    """The text itself, or beyond `most` characters its beginning, up to a word's end, and how long
+    it was.
+    """
+    if len(text) <= most:
+        return text
+    head = text[:most]
     cut = re.search(r"[^\s,;\"'&]*\Z", head[-_CUT_BACK_CHARS:])
     if cut is not None and 0 < len(cut.group()) < _CUT_BACK_CHARS:
         head = head[: -len(cut.group())]
     return f"{head}... <shortened: {len(text)} characters>"
 
 
-def bytes_json(value: Any) -> Json:
-    """The UTF-8 text of bytes, else `base64:...`, shortened if they are huge."""
-    size = value.nbytes if type(value) is memoryview else len(value)
-    head = bytes(value[:MAX_TEXT_CHARS]) if size > MAX_TEXT_CHARS else bytes(value)
+def bytes_json(value: Any) -> str:
+    """The UTF-8 text of bytes, else `base64:...`."""
+    data = bytes(value)
     try:
-        text = head.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        text = "base64:" + base64.b64encode(head).decode()
-    return (
-        text_json(text)
-        if size <= MAX_TEXT_CHARS
-        else f"{text_json(text)}... <shortened: {size} bytes>"
-    )
+        return "base64:" + base64.b64encode(data).decode()

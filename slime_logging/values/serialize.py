@@ -11,19 +11,15 @@ types; integers within 2**53; text that UTF-8 can hold; string keys; at most `MA
 
 from __future__ import annotations
 
-import argparse
 import array
 import collections
-import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
-import functools
 import itertools
 import os
 import re
-import types
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
@@ -31,32 +27,32 @@ from typing import Any
 import orjson
 
 from slime_logging.values import describe
+from slime_logging.values.fields import fields, read_items, read_pairs, snapshot
 from slime_logging.values.json_scalars import (
+    MAX_SAFE_INT,
     MAX_TEXT_CHARS,
     bytes_json,
     float_json,
     int_json,
     same,
+    shortened,
     text_json,
 )
 from slime_logging.values.json_value import Json
-from slime_logging.values.models import declared_fields, stored_fields
 
 __all__ = [
     "MAX_DEPTH",
-    "MAX_ITEMS",
+    "MAX_NODES",
     "MAX_TEXT_CHARS",
+    "Walk",
     "arguments_to_json",
-    "metric_to_json",
+    "enum_text",
+    "key_text",
     "to_json",
 ]
 
-MAX_ITEMS = 1_000
-"""Of one list or mapping. A configuration's lists are a few dozen long; longer ones are data (token
-ids, datasets).
-"""
-MAX_NODES = 20_000
-"""Of one option's value in all, so that nested lists cannot multiply `MAX_ITEMS`."""
+MAX_NODES = 2**21
+"""Of one value in all: as many as 4 MiB of JSON can hold, so that nested lists cannot multiply."""
 MAX_DEPTH = 32
 """Far deeper than real configurations, far from Python's and orjson's (254) limits of recursion."""
 
@@ -64,58 +60,29 @@ MAX_DEPTH = 32
 def to_json(value: Any) -> Json:
     """The value as plain JSON; see the module's policy for what is guaranteed.
 
-    Dicts, Namespaces, dataclasses, pydantic and attrs models, named tuples and partials become
+    Dicts, Namespaces, dataclasses, attrs classes, pydantic models, named tuples and partials become
     mappings; lists, tuples, sets (sorted) and other sequences become lists; enums their name;
     dtypes, devices, paths, dates, decimals their usual text; functions and classes their qualified
     name; bytes their UTF-8 text, else `base64:...`; tensors and arrays a number (one element) or a
     description; other objects their repr without addresses, or the qualified name of their class.
     NaN and infinities become "NaN", "Infinity", "-Infinity".
     """
-    exact = _EXACT.get(type(value))
-    return exact(value) if exact is not None else _Walk().any(value, 0)
+    return Walk().any(value, 0)
 
 
-def arguments_to_json(args: argparse.Namespace | Mapping[str, Any]) -> dict[str, Json]:
-    """Every argument of a namespace or mapping, by its name, in the namespace's order; neither
-    copied deeply nor changed.
+def arguments_to_json(args: Any) -> dict[str, Json]:
+    """Every argument of a namespace, a mapping or an object with fields, by its name, in the
+    object's order; neither copied deeply nor changed.
     """
-    values = _snapshot(args)
+    values = snapshot(args)
     names = set(values)
     out: dict[str, Json] = {}
     for name, value in values.items():
-        exact = _EXACT.get(type(value))
-        json = exact(value) if exact is not None else _Walk().any(value, 0)
         if type(name) is str:
-            out[name if name.isascii() else text_json(name)] = json
+            out[name if name.isascii() else text_json(name)] = to_json(value)
         else:
-            out[_unused(_key_text(name), out.keys() | names)] = json
+            out[_unused(key_text(name), out.keys() | names)] = to_json(value)
     return out
-
-
-def metric_to_json(value: Any) -> Json:
-    """The value of a metric: as `to_json`, except that numbers stay numbers (NaN and infinities
-    too, large integers too).
-    """
-    cls = type(value)
-    if cls is float or cls is bool or value is None:
-        return value  # type: ignore[no-any-return]
-    if cls is int and -(2**63) <= value < 2**63:
-        return value  # type: ignore[no-any-return]
-    return _Walk(is_metric=True).any(value, 0)
-
-
-def _snapshot(args: Any) -> dict[Any, Any]:
-    """A flat copy, so that a thread that sets an argument meanwhile cannot break the iteration."""
-    for _ in range(3):
-        try:
-            if issubclass(type(args), Mapping):
-                return dict(args) if not issubclass(type(args), dict) else dict(dict.items(args))
-            return dict(object.__getattribute__(args, "__dict__"))
-        except RuntimeError:
-            continue
-        except Exception:
-            break
-    return {}
 
 
 _EXACT: dict[type, Callable[[Any], Json]] = {
@@ -128,7 +95,7 @@ _EXACT: dict[type, Callable[[Any], Json]] = {
 }
 
 
-def _key_text(key: Any) -> str:
+def key_text(key: Any) -> str:
     """A mapping's key as text: JSON's own words for None and bools, a number's digits, else the
     JSON text of the key.
     """
@@ -139,93 +106,81 @@ def _key_text(key: Any) -> str:
 
 
 def _unused(key: str, taken: Iterable[str] | Mapping[str, Any]) -> str:
-    if key not in taken:
-        return key
-    return next(name for n in itertools.count(2) if (name := f"{key} ({n})") not in taken)
+    return key if key not in taken else _next_unused(key, 2, taken)[1]
 
 
-class _Walk:
+def _next_unused(key: str, first: int, taken: Iterable[str] | Mapping[str, Any]) -> tuple[int, str]:
+    return next((n, name) for n in itertools.count(first) if (name := f"{key} ({n})") not in taken)
+
+
+class Walk:
     """One value's way to JSON: which containers it is inside of, and how many nodes it may still
     make.
     """
 
-    __slots__ = ("_inside", "_is_metric", "_nodes_left")
+    largest = MAX_SAFE_INT
 
-    def __init__(self, is_metric: bool = False) -> None:
+    def __init__(self) -> None:
         self._inside: set[int] = set()
         self._nodes_left = MAX_NODES
-        self._is_metric = is_metric
 
     def any(self, value: Any, depth: int) -> Json:
         """The JSON of any value, whatever it does when it is read."""
         self._nodes_left -= 1
-        if self._is_metric and issubclass(
-            type(value), (int, float, decimal.Decimal, fractions.Fraction)
-        ):
-            return self._number(value)
-        exact = _EXACT.get(type(value))
-        if exact is not None:
-            return exact(value)
         try:
-            return self._other(value, depth)
+            json = self.simple(value, depth)
+            if json is None and value is not None:
+                json = self._other(value, depth)
         except (Exception, SystemExit, GeneratorExit) as error:
-            return f"<unreadable {describe.class_name(value)}: {type(error).__name__}>"
+            return self.lost(f"<unreadable {_class_name(value)}: {type(error).__name__}>")
+        return self.fitting(json) if type(json) is str else json
 
-    def _number(self, value: Any) -> Json:
-        cls = type(value)
-        if cls is bool:
-            return bool(value)
-        try:
-            if issubclass(cls, enum.Enum):
-                return text_json(value._name_)
-            if issubclass(cls, int):
-                number = int.__int__(value)
-                return number if -(2**63) <= number < 2**63 else float(number)
-            return float.__float__(value) if issubclass(cls, float) else float(value)
-        except (Exception, SystemExit, GeneratorExit):
-            return text_json(describe.object_text(value))
+    def simple(self, value: Any, depth: int) -> Json:  # noqa: ARG002 - a metric's depends on it
+        """A value that is neither a container nor opaque; None leaves it to the rest."""
+        exact = _EXACT.get(type(value))
+        return None if exact is None else exact(value)
+
+    def fitting(self, text: str) -> str:
+        """A text no longer than is kept."""
+        return shortened(text)
+
+    def lost(self, marker: str) -> str:
+        """The marker that stands for what is not kept."""
+        return marker
+
+    def array(self, value: Any) -> Any:
+        """A tensor or array as plainer values, or its description."""
+        return describe.array_value(value)
 
     def _other(self, value: Any, depth: int) -> Json:
         cls = type(value)
         if describe.is_named(value):
             return text_json(describe.qualified_name(value))
         if describe.is_proxy(value):
-            return text_json(describe.class_name(value))
+            return self.lost(text_json(describe.class_name(value)))
         if issubclass(cls, enum.Enum):
-            name = value._name_
-            return text_json(name) if issubclass(type(name), str) else text_json(repr(value))
+            return enum_text(value)
         for base, convert in _SCALARS:
             if issubclass(cls, base):
                 return convert(value)
         if describe.is_array(value):
-            plain = describe.array_value(value)
+            plain = self.array(value)
             return text_json(plain) if type(plain) is str else self.any(plain, depth)
         if describe.is_a(value, "torch", "dtype") or describe.is_a(value, "torch", "device"):
             return str(value)
         container = self._container(value)
         if container is not None:
             return self._inner(value, container, depth)
-        return text_json(describe.object_text(value))
+        text = describe.object_text(value)
+        return text_json(text) if text != describe.class_name(value) else self.lost(text)
 
     def _container(self, value: Any) -> Callable[[Any, int], Json] | None:
         cls = type(value)
         if issubclass(cls, Mapping):
             return self._mapping
-        if issubclass(cls, (argparse.Namespace, types.SimpleNamespace)):
-            return lambda v, depth: self._mapping(_snapshot(v), depth)
-        if dataclasses.is_dataclass(cls):
-            own = stored_fields(value, [field.name for field in dataclasses.fields(cls)])
-            return lambda _, depth: self._mapping(own, depth)
-        fields = declared_fields(value)
-        if fields is not None:
-            return lambda _, depth: self._mapping(fields, depth)
-        if issubclass(cls, functools.partial):
-            return lambda v, depth: self._mapping(describe.partial_parts(v), depth)
-        names = getattr(cls, "_fields", None)
-        if issubclass(cls, tuple) and isinstance(names, tuple):
-            return lambda v, depth: self._mapping(
-                dict(zip(names, tuple.__iter__(v), strict=False)), depth
-            )
+        held = fields(value)
+        if held is not None:
+            return lambda _, depth: self._mapping(held, depth)
         if issubclass(cls, Set):
             return self._set
         if issubclass(cls, (Sequence, collections.deque, array.array)) and cls is not range:
@@ -234,70 +189,76 @@ class _Walk:
 
     def _inner(self, value: Any, container: Callable[[Any, int], Json], depth: int) -> Json:
         if id(value) in self._inside:
-            return f"<cycle: {describe.class_name(value)}>"
+            return self.lost(f"<cycle: {describe.class_name(value)}>")
         if depth >= MAX_DEPTH:
-            return f"<nested deeper than {MAX_DEPTH} levels: {describe.class_name(value)}>"
+            name = describe.class_name(value)
+            return self.lost(f"<nested deeper than {MAX_DEPTH} levels: {name}>")
         self._inside.add(id(value))
         try:
             return container(value, depth)
         finally:
             self._inside.discard(id(value))
 
-    def _take(self, items: Iterable[Any]) -> tuple[list[Any], bool]:
-        limit = max(0, min(MAX_ITEMS, self._nodes_left))
-        taken = list(itertools.islice(items, limit + 1))
-        return taken[:limit], len(taken) > limit
+    def _most(self) -> int:
+        return max(0, self._nodes_left)
+
+    def _rest(self, value: Any) -> str:
+        return self.lost(f"<shortened: {_length(value)} items>")
 
     def _sequence(self, value: Any, depth: int) -> Json:
-        items, is_cut = self._take(
-            list.__iter__(value) if issubclass(type(value), list) else iter(value)
-        )
-        out: list[Json] = [self.any(item, depth + 1) for item in items]
-        if is_cut:
-            out.append(f"<shortened: {_length(value)} items>")
-        return out
+        is_list = issubclass(type(value), list)
+        most = self._most()
+        items = read_items(lambda: list.__iter__(value) if is_list else iter(value), most + 1)
+        if len(items) <= most and self._are_plain(items):
+            self._nodes_left -= len(items)
+            return items
+        out = [self.any(item, depth + 1) for item in items[:most]]
+        return [*out, self._rest(value)] if len(items) > most else out
+
+    def _are_plain(self, items: list[Any]) -> bool:
+        """Whether all items are numbers that stay as they are: long lists nearly always are."""
+        kinds = set(map(type, items))
+        if kinds <= {int}:
+            return not items or (-self.largest <= min(items) and max(items) <= self.largest)
+        if kinds != {float}:
+            return False
+        total = sum(items)
+        return bool(total - total == 0)
 
     def _set(self, value: Any, depth: int) -> Json:
         # All of a set is read before it is cut: which items come first depends on the process's
         # hash seed.
-        items = list(itertools.islice(value, self._nodes_left + 1))
+        most = self._most()
+        items = read_items(lambda: iter(value), most + 1)
         out = sorted((self.any(item, depth + 1) for item in items), key=orjson.dumps)
-        return (
-            [*out[:MAX_ITEMS], f"<shortened: {_length(value)} items>"]
-            if len(out) > MAX_ITEMS
-            else list(out)
-        )
+        return [*out[:most], self._rest(value)] if len(items) > most else list(out)
 
     def _mapping(self, value: Any, depth: int) -> Json:
         out: dict[str, Json] = {}
-        is_cut = False
-        if issubclass(type(value), dict):
-            pairs, is_cut = self._take(dict.items(value))
-        else:
-            keys, is_cut = self._take(iter(value))
-            pairs = [(key, _item(value, key)) for key in keys]
-        for key, item in pairs:
-            out[_unused(_key_text(key), out)] = self.any(item, depth + 1)
-        if is_cut:
-            out[_unused("<shortened>", out)] = f"<shortened: {_length(value)} items>"
+        seen: dict[str, int] = {}
+        most = self._most()
+        pairs = read_pairs(value, most + 1)
+        for key, item in pairs[:most]:
+            name = key_text(key)
+            if name in out:
+                seen[name], name = _next_unused(name, seen.get(name, 2), out)
+            out[name] = self.any(item, depth + 1)
+        if len(pairs) > most:
+            out[_unused("<shortened>", out)] = self._rest(value)
         return out
 
 
-class _Unreadable:
-    """Stands for an item whose reading raised."""
-
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def __repr__(self) -> str:
-        return f"<unreadable: {type(self._error).__name__}>"
+def enum_text(value: Any) -> str:
+    """The name of an enum's member."""
+    name = value._name_
+    return text_json(name if issubclass(type(name), str) else repr(value))
 
 
-def _item(mapping: Any, key: Any) -> Any:
+def _class_name(value: Any) -> str:
     try:
-        return mapping[key]
-    except (Exception, SystemExit, GeneratorExit) as error:
-        return _Unreadable(error)
+        return describe.class_name(value)
+    except Exception:  # a metaclass that raises
+        return "object"
 
 
 def _length(value: Any) -> int | str:

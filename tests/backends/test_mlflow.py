@@ -141,7 +141,7 @@ def test_metric_has_step_and_time(client: Any, held: Any) -> None:
 
 def test_name_that_mlflow_refuses_is_spelled_out(held: Any) -> None:
     """`pass@1` is a usual metric, and no name for MLflow."""
-    assert (held.data.metrics["pass_at_1"], held.data.params["odd _at_ key"]) == (0.25, "[1,null]")
+    assert (held.data.metrics["pass:at:1"], held.data.params["odd :at: key"]) == (0.25, "[1,null]")
 
 
 def test_text_of_a_row_is_in_an_artifact_and_a_tag(client: Any, held: Any, tmp_path: Path) -> None:
@@ -280,3 +280,13 @@ def test_key_form_is_taken_by_mlflow(key: str) -> None:
     from mlflow.utils.validation import _validate_param
 
     _validate_param(form.key_form(key), "value")
+
+
+def test_names_that_mlflow_would_make_alike_stay_apart() -> None:
+    """Spelled out or written so: each name has a form of its own."""
+    names = [
+        *("pass@1", "pass_at_1", "pass:at:1", "pass:x3a:at:x3a:1", "a:b@c", "a:b:at:c", "a:b"),
+        *("a//b", "a/_empty_/b", "a/:empty:/b", "..", ":x2e::x2e:", "\0", ":", "a:x0:", "é@", "é%"),
+    ]
+    assert len({form.key_form(name) for name in names}) == len(names)
+    assert form.key_form("a:b") == "a:b"

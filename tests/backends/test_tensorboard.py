@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.tensorboard import backend as backend_module
 from slime_logging.backends.tensorboard.backend import TensorboardBackend
 from slime_logging.errors import TryAgain
 from slime_logging.values.run import RunConfig, RunFacts
@@ -239,3 +240,11 @@ def test_tensorflow_and_torch_are_not_imported(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("role", ["..", ".", "../..", ".hidden", "a/../b"])
+def test_no_role_leads_out_of_the_runs_folder(role: str) -> None:
+    """A role's directory is one name below the run's."""
+    name = backend_module._directory(role)
+    assert "/" not in name
+    assert not name.startswith(".")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.wandb import options
 from slime_logging.backends.wandb.options import client_environment, client_settings, is_online
 from slime_logging.values.run import RunFacts
 
@@ -139,3 +140,24 @@ def test_the_clients_environment_holds_nothing_of_the_jobs() -> None:
     kept = client_environment(environ)
     assert {"PATH", "HTTPS_PROXY"} <= kept.keys()
     assert not kept.keys() & (environ.keys() - {"PATH", "HTTPS_PROXY"})
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("a,", ["a"]),
+        ("x" * 70, ["x" * 64]),
+        (" a , ,b,a", ["a", "b"]),
+        (",", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_bad_tag_does_not_cost_the_run(text, tags):
+    """W&B refuses a run for a tag that is empty or longer than 64 characters."""
+    assert options.clean_tags(text) == tags
+
+
+def test_a_long_name_keeps_the_runs_id():
+    name = options.short_name("g" * 200 + "-abcd1234")
+    assert (len(name), name[-9:]) == (128, "-abcd1234")

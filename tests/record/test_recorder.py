@@ -62,7 +62,8 @@ def test_a_row_is_recorded_alike_whether_its_names_are_new_or_known(tmp_path, va
     for line in (first, second):
         del line["seq"], line["time_s"]
     assert first == second
-    assert len(first["metrics"]) + len(first.get("nonfinite", {})) == len(values)
+    kept = [first.get(part, {}) for part in ("metrics", "nonfinite", "large")]
+    assert sum(map(len, kept)) == len(values)
 
 
 @pytest.mark.parametrize("step", [2**70, 1.5, True, "3", None], ids=str)

@@ -58,3 +58,14 @@ def test_a_broken_line_is_shown_without_its_comment() -> None:
     assert shown_line("# all of it") == ""
     assert shown_line("wandb_key: x: y") == HIDDEN
     assert shown_line("  hf_aKJh87hjKJH87hkjhKJH78kjhKH") == HIDDEN
+
+
+def test_thousands_of_mistakes_are_told_within_bounds() -> None:
+    """The first are told, the others counted."""
+    problems = [
+        Problem(line=n, column=1, text="x" * 80, reason="why", fix="fix") for n in range(1, 4001)
+    ]
+    text = message("roles.yaml", problems)
+    assert "4000 mistakes" in text
+    assert text.endswith("and 3950 more")
+    assert len(text) < 20_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from pathlib import Path
 
@@ -287,3 +288,18 @@ def test_places_are_those_that_editors_show() -> None:
     root = parse_document(b"a:\n  - b\n").root
     item = root.pairs[0][1].nodes[0]  # type: ignore[union-attr]
     assert (item.line, item.column) == (2, 5)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "sparse"])
+def test_what_is_no_file_of_a_roles_size_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    """A pipe is not waited for, and three gigabytes are not read."""
+    path = tmp_path / "roles.yaml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    else:
+        with path.open("wb") as file:
+            file.truncate(3 << 30)
+    with pytest.raises(Unreadable, match=r"regular|larger"):
+        read_document(str(path))

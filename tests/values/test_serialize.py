@@ -22,20 +22,23 @@ from argparse import Namespace
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
+import attrs
+import msgspec
 import numpy as np
 import orjson
+import pydantic
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slime_logging.demo.namespace import ppo_namespace
+from slime_logging.values.metric import metric_to_json
 from slime_logging.values.serialize import (
     MAX_DEPTH,
-    MAX_ITEMS,
+    MAX_NODES,
     MAX_TEXT_CHARS,
     arguments_to_json,
-    metric_to_json,
     to_json,
 )
 
@@ -240,14 +243,21 @@ def test_deep_nesting_ends_in_a_marker() -> None:
 
 
 def test_huge_values_are_shortened_with_their_length() -> None:
-    """Text, bytes, lists, mappings and integers."""
-    assert to_json("ab " * 100_000).endswith("... <shortened: 300000 characters>")
-    assert len(to_json("ab " * 100_000)) < MAX_TEXT_CHARS + 50
-    assert to_json(b"ab " * 100_000).endswith("... <shortened: 300000 bytes>")
-    assert to_json(list(range(5_000)))[MAX_ITEMS:] == ["<shortened: 5000 items>"]
-    assert to_json(dict.fromkeys(range(5_000)))["<shortened>"] == "<shortened: 5000 items>"
-    assert "<shortened: " in to_json(10**100_000)
-    assert len(orjson.dumps(to_json([[[0] * 900] * 900] * 900))) < 1_000_000
+    """Text, bytes, lists and mappings; what is no longer than a reasoning trace stays whole."""
+    for whole in ("ab " * 100_000, list(range(100_000)), [[0] * 900] * 900, ["x" * 900] * 900):
+        assert to_json(whole) == whole
+    assert to_json(dict.fromkeys(map(str, range(5_000)))) == dict.fromkeys(map(str, range(5_000)))
+    assert to_json("ab " * 1_000_000).endswith("... <shortened: 3000000 characters>")
+    assert len(to_json("ab " * 1_000_000)) < MAX_TEXT_CHARS + 50
+    assert to_json(b"ab " * 1_000_000).endswith("... <shortened: 3000000 characters>")
+    assert to_json([0] * (MAX_NODES + 5))[-1] == f"<shortened: {MAX_NODES + 5} items>"
+    assert int(to_json(10**100_000), 16) == 10**100_000
+    assert len(orjson.dumps(to_json([[[0] * 900] * 900] * 900))) < 8_000_000
+
+
+def test_keys_that_have_one_text_take_linear_time() -> None:
+    """20,000 objects are called alike; each value keeps a name."""
+    assert len(to_json({Bare(): n for n in range(20_000)})) == 20_000
 
 
 def test_a_huge_set_is_the_same_in_every_process() -> None:
@@ -272,6 +282,63 @@ def test_shortening_does_not_cut_a_word() -> None:
     """Half a key would not be recognised as one."""
     text = "a" * (MAX_TEXT_CHARS - 10) + " sk-" + "x1" * 40
     assert "sk-" not in to_json(text)
+
+
+class Model(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    lr: float = 1e-6
+    betas: tuple[float, float] = (0.9, 0.98)
+    inner: Any = None
+
+
+@attrs.define
+class Attrs:
+    lr: float = 1e-6
+    inner: Any = None
+
+
+class Struct(msgspec.Struct):
+    lr: float = 1e-6
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Model(inner=Model(), more=1), {"lr": 1e-6, "betas": [0.9, 0.98], "more": 1}),
+        (Attrs(inner=Attrs()), {"lr": 1e-6}),
+        (attrs.make_class("Dict", {"lr": attrs.field(default=1e-6)}, slots=False)(), {"lr": 1e-6}),
+        (Struct(), {"lr": 1e-6}),
+        (pydantic.RootModel[list[int]]([1]), {"root": [1]}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_objects_with_fields_become_structures(value: Any, expected: dict[str, Any]) -> None:
+    """So that keys can be compared, and names inside of them are seen by redaction."""
+    found = to_json({"option": value})["option"]
+    if "inner" in found:
+        assert found.pop("inner")["lr"] == expected["lr"]
+    assert found == expected
+    assert next(iter(arguments_to_json(value))) in ("lr", "root")
+
+
+def test_an_omegaconf_configuration_becomes_a_structure() -> None:
+    """Interpolations are resolved; what is still to be given is shown so."""
+    omegaconf = pytest.importorskip("omegaconf")
+    config = omegaconf.OmegaConf.create({"a": {"b": [1, 2]}, "c": "${a.b}", "d": "???"})
+    assert to_json(config) == {"a": {"b": [1, 2]}, "c": [1, 2], "d": "???"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([(1, "x")], dtype=[("step", int), ("api_key", "U8")]),
+        np.array([(1, "x")], dtype=[("step", int), ("api_key", "U8")])[0],
+    ],
+)
+def test_numpy_records_keep_the_names_of_their_fields(value: Any) -> None:
+    """A secret's name must be seen by redaction."""
+    found = to_json(value)
+    assert (found[0] if isinstance(found, list) else found) == {"step": 1, "api_key": "x"}
 
 
 def test_a_mapping_that_changes_meanwhile_does_not_raise() -> None:
@@ -311,7 +378,7 @@ def test_a_namespace_with_what_cannot_be_copied_is_read() -> None:
         (True, True),
         ("text", "text"),
         (2**60, 2**60),
-        (2**70, float(2**70)),
+        (2**70, 2**70),
         (math.inf, math.inf),
         (torch.tensor(1.5), 1.5),
         (torch.tensor([3]), 3),
@@ -319,10 +386,13 @@ def test_a_namespace_with_what_cannot_be_copied_is_read() -> None:
         (np.int32(4), 4),
         (np.bool_(False), False),
         (decimal.Decimal("0.5"), 0.5),
-        ([np.float64(1.0), math.inf], [1.0, math.inf]),
+        ([np.float64(1.0), math.inf, 2**70], [1.0, "Infinity", str(2**70)]),
+        ({"text": "x" * 2**21}, {"text": "x" * 2**21}),
+        ({"n": 10**5000}, {"n": hex(10**5000)}),
         ({"a": torch.tensor(2)}, {"a": 2}),
         (Colour.RED, "RED"),
     ],
+    ids=lambda value: type(value).__name__,
 )
 def test_metrics_stay_numbers(value: Any, expected: Any) -> None:
     """Of Python's own types, also beyond 2**53 and infinite."""

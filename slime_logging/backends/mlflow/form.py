@@ -2,8 +2,9 @@
 utils/validation.py.
 
 Policy: pure functions. Names keep what is allowed (letters, digits, `_ - . : /` and spaces, no
-empty, `.` or `..` part) and spell out the rest, `pass@1` -> `pass_at_1`, so that different names
-stay different wherever that is likely.
+empty, `.` or `..` part) and spell out the rest between colons, `pass@1` -> `pass:at:1`. A name that
+could be taken for such a one has its colons spelled out too, so that different names stay
+different.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ _KEY_CHARACTERS = 250
 _VALUE_CHARACTERS = 6000
 _FORBIDDEN = re.compile(r"[^\w\-. :/]")
 _SPELLED = {
-    "@": "_at_",
-    "%": "_percent_",
-    "#": "_number_",
-    "+": "_plus_",
-    "=": "_is_",
-    "<": "_lt_",
-    ">": "_gt_",
+    "@": ":at:",
+    "%": ":percent:",
+    "#": ":number:",
+    "+": ":plus:",
+    "=": ":is:",
+    "<": ":lt:",
+    ">": ":gt:",
 }
-_UNIQUE_PATH = {"": "_empty_", ".": "_x2e_", "..": "_x2e_x2e_"}
+_PATHS = {"": ":empty:", ".": ":x2e:", "..": ":x2e::x2e:"}
+_SPELT_OUT = re.compile(r"[^\w\-. /]")
+_IS_SPELLED = re.compile(r":\w+:")
 WHOLE_ELSEWHERE = ", whole in config.json)"
 """How a value ends that was cut."""
 
@@ -40,10 +43,11 @@ _INT64_MAX = 2**63 - 1
 
 def key_form(key: str) -> str:
     """The name under which MLflow keeps a param, metric or tag."""
-    spelled = _FORBIDDEN.sub(
-        lambda found: _SPELLED.get(found[0], f"_x{ord(found[0]):x}_"), clean_text(key)
-    )
-    unique = "/".join(_UNIQUE_PATH.get(part, part) for part in spelled.split("/"))
+    text = clean_text(key)
+    is_odd = _FORBIDDEN.search(text) or any(part in _PATHS for part in text.split("/"))
+    if is_odd or _IS_SPELLED.search(text):
+        text = _SPELT_OUT.sub(lambda found: _SPELLED.get(found[0], f":x{ord(found[0]):x}:"), text)
+    unique = "/".join(_PATHS.get(part, part) for part in text.split("/"))
     if len(unique) <= _KEY_CHARACTERS:
         return unique
     return f"{unique[: _KEY_CHARACTERS - 9]}-{zlib.crc32(unique.encode()):08x}"

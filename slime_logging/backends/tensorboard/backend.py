@@ -288,7 +288,7 @@ def _is_inside(run: RunFacts) -> bool:
 
 def _directory(role: str | None) -> str:
     return (
-        quote(role, safe=_SAFE)
+        re.sub(r"^\.+", lambda dots: "%2E" * len(dots[0]), quote(role, safe=_SAFE))
         if role and role != _JOB_DIRECTORY
         else f"{_JOB_DIRECTORY}{'~' if role else ''}"
     )

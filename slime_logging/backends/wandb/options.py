@@ -23,6 +23,7 @@ from slime_logging.backends.place import WANDB_HOST, run_place, wandb_mode
 from slime_logging.values.run import RunFacts
 
 MAX_NAME_CHARS = 128
+MAX_TAG_CHARS = 64
 FLUSH_INTERVAL_S = 2.0
 TRANSMIT_INTERVAL_S = 5.0
 
@@ -57,6 +58,19 @@ def project(run: RunFacts) -> str:
     return re.sub(
         r"[/\\#?%:\x00-\x1f\x7f]", "-", str(run.options.get("wandb_project") or run.project)
     )[:MAX_NAME_CHARS]
+
+
+def short_name(name: str) -> str:
+    """The name as W&B takes it: cut in its middle, since it ends in the run's id."""
+    if len(name) <= MAX_NAME_CHARS:
+        return name
+    return f"{name[: MAX_NAME_CHARS - MAX_TAG_CHARS - 1]}…{name[-MAX_TAG_CHARS:]}"
+
+
+def clean_tags(text: object) -> list[str] | None:
+    """Tags as W&B takes them: 1 to 64 characters, each once; one bad tag would cost the run."""
+    tags = [tag.strip()[:MAX_TAG_CHARS].strip() for tag in str(text or "").split(",")]
+    return list(dict.fromkeys(filter(None, tags))) or None
 
 
 def local_root(run: RunFacts) -> Path:
@@ -102,11 +116,9 @@ def client_settings(
         "mode": ("shared" if shared else "online") if online else "offline",
         "resume": "allow",
         "reinit": "create_new",
-        "run_name": run.name[:MAX_NAME_CHARS],
+        "run_name": short_name(run.name),
         "run_group": run.group[:MAX_NAME_CHARS] if run.group else None,
-        "run_tags": str(run.options["tracking_tags"]).split(",")
-        if run.options.get("tracking_tags")
-        else None,
+        "run_tags": clean_tags(run.options.get("tracking_tags")),
         "run_notes": run.options.get("tracking_notes"),
         "run_job_type": run.options.get("tracking_job_type"),
         "root_dir": str(local_root(run)),
