@@ -16,11 +16,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from slime_logging.record.entries import split_numbers
+from slime_logging.record.long_values import LongValues
 from slime_logging.record.media import MediaStore, NotKept
+from slime_logging.record.metric_names import MetricNames
 from slime_logging.record.run import now_s
+from slime_logging.record.steps import as_step, fits
 from slime_logging.redaction.redact import Redactor
 from slime_logging.values.fields import read_pairs
 from slime_logging.values.json_scalars import digits, float_json, shortened, text_json
@@ -30,22 +31,10 @@ from slime_logging.values.serialize import key_text
 
 logger = logging.getLogger("slime_logging")
 
-MAX_CACHED_NAMES = 200_000
-"""Metric names whose redacted form is remembered; more are redacted again each time, so that memory
-stays bounded.
-"""
-MAX_TEXT_CHARS = 2**20
-MAX_STRUCTURE_BYTES = 2**22
-MAX_ROW_BYTES = 2**24
-"""What a line holds of one text, of one list or mapping, and of all of them; longer ones go to
-files of the run.
-"""
 _MAX_WARNED = 100
-_SHOWN_CHARS = 1_000
-"""Of a value that went to a file."""
+_NAME_CHARS = 1_000
+"""Of a name that is no text."""
 
-_LARGEST_INT = 2**64 - 1
-_SMALLEST_INT = -(2**63)
 _NUMBERS = frozenset({float, int, bool})
 _NO_STEP_KEY = object()
 _FOREIGN = (Exception, SystemExit, GeneratorExit)
@@ -62,11 +51,9 @@ class RowWriter:
     """
 
     def __init__(self, directory: Path, stem: str, redactor: Redactor) -> None:
-        self.redactor = self._redactor = redactor
+        self.redactor = redactor
         self.media = MediaStore(directory, stem, redactor.text)
-        self._names: dict[str, str] = {}
-        self._owners: dict[str, str] = {}
-        self._plain_names: set[str] = set()
+        self.names = MetricNames(redactor)
         self._steps: dict[str, int | float] = {}
         self._warned: set[str] = set()
 
@@ -98,18 +85,16 @@ class RowWriter:
         if (
             type(step) is not int
             or not kinds <= _NUMBERS
-            or not self._plain_names.issuperset(values)
+            or not self.names.unchanged.issuperset(values)
         ):
             return None
-        if int in kinds and not all(
-            _fits(value) for value in values.values() if type(value) is int
-        ):
+        if int in kinds and not all(fits(value) for value in values.values() if type(value) is int):
             return None
         try:
             total = sum(values.values())
         except OverflowError:
             return None
-        if total - total != 0 or not _fits(step) or step_key not in self._plain_names:
+        if total - total != 0 or not fits(step) or step_key not in self.names.unchanged:
             return None  # a value is not finite, or all of them together are not
         self._steps[step_key] = step
         return {"time_s": now_s(), "step_key": step_key, "step": step, "metrics": values}
@@ -124,12 +109,12 @@ class RowWriter:
             elif key == step_key:
                 given = value
             else:
-                row.add(self.name(key), value)
+                row.add(self.names.shown(key), value)
         for key, value in odd:
             if issubclass(type(key), str) and key == step_key:
                 given = value
             else:
-                row.add(self.name(_text_of(key)), value)
+                row.add(self.names.shown(_text_of(key)), value)
         if given is _NO_STEP_KEY:
             raise KeyError(_NO_STEP_KEY)
         return row.body(step_key, given)
@@ -138,7 +123,13 @@ class RowWriter:
         """The row of something that cannot be read as a mapping: whatever single items can be."""
         row = _Row(self)
         row.num_lost += 1
-        return row.body(step_key, metrics[step_key])
+        try:
+            given = metrics[step_key]
+        except KeyError:
+            raise self._no_step_key((), step_key) from None
+        except _FOREIGN:
+            given = None
+        return row.body(step_key, given)
 
     def last_step(self, step_name: str) -> int | float:
         """The last step of an axis in this process, 0 before any."""
@@ -155,28 +146,11 @@ class RowWriter:
             logger.warning("slime_logging: %s", message)
 
     def _no_step_key(self, metrics: Any, step_key: str) -> KeyError:
-        known = ", ".join(self._redactor.key(_text_of(key)) for key, _ in read_pairs(metrics, 50))
+        known = ", ".join(self.redactor.key(_text_of(key)) for key, _ in read_pairs(metrics, 50))
         return KeyError(
-            f"the metrics have no step key {self._redactor.key(step_key)!r}; they have:"
+            f"the metrics have no step key {self.redactor.key(step_key)!r}; they have:"
             f" {known[:500]}"
         )
-
-    def name(self, key: str) -> str:
-        """The metric's name in the run: for one key always the same."""
-        known = self._names.get(key)
-        if known is not None:
-            return known
-        name = plain = self._redactor.key(text_json(key))
-        number = 1
-        while self._owners.get(name, key) != key:  # names that differ only in what is hidden
-            number += 1
-            name = f"{plain}~{number}"
-        if len(self._names) < MAX_CACHED_NAMES:
-            self._names[key] = name
-            self._owners[name] = key
-            if name == key:
-                self._plain_names.add(name)
-        return name
 
 
 class _Row:
@@ -186,7 +160,8 @@ class _Row:
         self.num_lost = 0
         self._writer = writer
         self._values: dict[str, Json] = {}
-        self._num_bytes = 0
+        self._given: dict[str, Json] = {}
+        self._lengths = LongValues(writer.media, self._lose)
 
     def add(self, name: str, value: object) -> None:
         """A metric, under a name that no other has."""
@@ -195,7 +170,7 @@ class _Row:
             unique, number = f"{name}~{number}", number + 1
         kind = type(value)
         is_plain = kind is float or kind is bool or value is None
-        if is_plain or (kind is int and _fits(value)):  # type: ignore[arg-type]
+        if is_plain or (kind is int and fits(value)):  # type: ignore[arg-type]
             self._values[unique] = value  # type: ignore[assignment]
             return
         try:
@@ -206,12 +181,12 @@ class _Row:
 
     def body(self, step_key: str, given: Any) -> dict[str, Json]:
         """The whole row."""
-        step_name = self._writer.name(step_key)
+        step_name = self._writer.names.shown(step_key)
         body: dict[str, Json] = {"time_s": now_s(), "step_key": step_name}
-        body["step"] = step = _as_step(given)
+        body["step"] = step = as_step(given)
         if step is None:
             body["step"] = self._writer.last_step(step_name)
-            body["step_given"] = _sayable(self._plain(step_name, given))
+            self._given = {step_name: self._plain(step_name, given)}
             self._writer.warn(
                 step_name,
                 f"{step_name} is no finite number, but a {type(given).__name__}: such rows stand at"
@@ -219,6 +194,9 @@ class _Row:
             )
         else:
             self._writer.remember(step_name, step)
+        self._redact()
+        for value in self._given.values():
+            body["step_given"] = _sayable(value)
         body["metrics"] = self._values
         body.update(split_numbers(self._values))
         if self.num_lost:
@@ -234,10 +212,17 @@ class _Row:
                 f"{name} is a {type(value).__name__}, which no tracker can chart; it is logged as"
                 " text",
             )
-        if isinstance(plain, (str, list, dict)):
-            plain = next(iter(self._writer.redactor.row({name: plain}).values()))
-            return self._sized(plain)
         return plain
+
+    def _redact(self) -> None:
+        """Hide the secrets of all texts at once: the time that it may take is that of a row."""
+        whole = [*self._values.items(), *self._given.items()]
+        texts = {name: value for name, value in whole if isinstance(value, (str, list, dict))}
+        if texts:
+            found = self._writer.redactor.row(texts).values()
+            for name, value in zip(texts, found, strict=True):
+                held = self._given if name in self._given else self._values
+                held[name] = self._lengths.fitting(value)
 
     def _special(self, value: Any) -> Json:
         try:
@@ -250,36 +235,10 @@ class _Row:
     def _lose(self) -> None:
         self.num_lost += 1
 
-    def _sized(self, plain: Json) -> Json:
-        """The value itself, or what stands for it where it is too long for the line."""
-        is_text = isinstance(plain, str)
-        num_bytes = len(plain) if isinstance(plain, str) else len(orjson.dumps(plain))
-        most = MAX_TEXT_CHARS if is_text else MAX_STRUCTURE_BYTES
-        if num_bytes <= most and self._num_bytes + num_bytes <= MAX_ROW_BYTES:
-            self._num_bytes += num_bytes
-            return plain
-        data = plain.encode() if isinstance(plain, str) else orjson.dumps(plain)
-        text = data[: 4 * _SHOWN_CHARS].decode(errors="ignore")[:_SHOWN_CHARS]
-        try:
-            file = self._writer.media.write(data, ".txt" if is_text else ".json")
-        except OSError:
-            self.num_lost += 1
-            return f"{text}... <shortened: {num_bytes} characters>"
-        kind = plain.get("media") if isinstance(plain, dict) else None
-        if kind == "table" and isinstance(plain, dict):
-            rows = plain.pop("rows")
-            num_rows = len(rows) if isinstance(rows, list) else 0
-            return {**plain, "file": file, "num_rows": num_rows}
-        return {"media": "text" if is_text else "json", "file": file, "start": text}
-
-
-def _fits(number: int) -> bool:
-    return _SMALLEST_INT <= number <= _LARGEST_INT
-
 
 def _sayable(value: Json) -> Json:
     """The value as JSON can hold it, text where that is no number."""
-    if type(value) is int and not _fits(value):
+    if type(value) is int and not fits(value):
         return digits(value)
     return float_json(value) if type(value) is float else value
 
@@ -292,20 +251,6 @@ def _text_of(key: Any) -> str:
     try:
         if issubclass(type(key), str):
             return text_json(key)
-        return shortened(key_text(key), _SHOWN_CHARS)
+        return shortened(key_text(key), _NAME_CHARS)
     except _FOREIGN:
         return "<unreadable name>"
-
-
-def _as_step(given: Any) -> int | float | None:
-    """The step as a finite number; None where it is none."""
-    if type(given) is int and _fits(given):
-        return given
-    try:
-        number = metric_to_json(given)
-        if type(number) is int and _fits(number):
-            return number
-        real = float(number)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return real if real - real == 0 else None

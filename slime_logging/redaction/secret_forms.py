@@ -134,8 +134,7 @@ class FormRules:
             return start, end, found(form.label, secret)
 
         for hint, finder in _finders():
-            if hint in data:
-                data = replaced(data, finder, decide, budget)
+            data = replaced(data, finder, decide, budget, hint)
         for pattern in self._own:
             data = self._hide_own(data, pattern, found, budget)
         return data

@@ -150,6 +150,15 @@ def test_any_row_is_recorded_with_every_name_and_exact_values(tmp_path_factory, 
 def test_a_row_that_cannot_be_read_at_all_is_counted(tmp_path):
     body = body_of(tmp_path, OddMapping({STEP: 3, "train/x": 1}))
     assert (body["step"], body["num_lost"]) == (3, 1)
+    body = body_of(tmp_path, raising("keys", "__iter__", "__getitem__")())
+    assert (body["step"], body["num_lost"]) == (0, 1)
+
+
+def test_the_secrets_that_one_row_may_hold_are_counted_over_the_whole_row(tmp_path):
+    tokens = "hf_aB3dE5fG7hJ9kL1mN3pQ " * 1_000
+    found = metrics_of(tmp_path, {"a": tokens, "b": tokens, "c": tokens})
+    assert found["a"] == found["b"] == "<hidden: hugging face token> " * 1_000
+    assert found["c"] == "<hidden: rest of a row with too many secrets>"
 
 
 @pytest.mark.parametrize("value", ODD[:1] + ODD[8:10], ids=lambda value: type(value).__name__)
