@@ -94,14 +94,20 @@ class KnownSecrets:
 
         return replaced(data, self._pattern(), decide, budget)
 
+    @property
+    def source(self) -> str:
+        """The pattern that finds every one."""
+        forms = list(self._names)  # one step: what a signal handler adds is in the next pattern
+        return "|".join(map(_searched, forms))
+
     def _pattern(self) -> Any:
         size, pattern = self._compiled
         if size != len(self._names):
             import re2
 
-            forms = list(self._names)  # one step: what a signal handler adds is in the next pattern
-            pattern = engine("|".join(map(_searched, forms)), is_longest=True)
-            self._compiled = (len(forms), pattern)
+            size = len(self._names)
+            pattern = engine(self.source, is_longest=True)
+            self._compiled = (size, pattern)
             re2.purge()  # its cache of patterns would keep every former one
         return pattern
 

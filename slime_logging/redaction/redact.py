@@ -15,6 +15,7 @@ values of assignments are hidden, and nothing else.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
 import urllib.parse
@@ -32,7 +33,7 @@ from slime_logging.redaction.secret_files import stored_secrets
 from slime_logging.redaction.secret_forms import LOGIN, FormRules, login_in
 from slime_logging.redaction.secret_json import JsonWalk, texts_in
 from slime_logging.redaction.secret_names import NameRules
-from slime_logging.redaction.secret_text import hide_assigned, hide_random
+from slime_logging.redaction.secret_text import ASSIGNMENT, hide_assigned, hide_random
 from slime_logging.values.json_value import Json
 from slime_logging.values.serialize import arguments_to_json, to_json
 
@@ -67,6 +68,7 @@ class Redactor:
         self._keys: dict[str, str] = {}
         self._hidden: set[str] = set()
         self._marks: tuple[int, dict[str, str]] = (0, {})
+        self._suspects: tuple[int, Any] = (-1, None)
         self._ordinary: frozenset[str] = frozenset()
 
     @classmethod
@@ -148,38 +150,48 @@ class Redactor:
         behind the first `MAX_REPLACED` is hidden whole, and behind `MAX_LOOKED_AT` assignments
         further ones stay.
         """
-        # All texts are looked through as one, parted by a byte that no UTF-8 has.
+        # The texts are looked through as one, parted by a byte that no UTF-8 has.
         texts: list[bytes] = []
-        marked: list[str] = []
 
         def collect(text: str) -> str:
             texts.append(text.encode("utf-8", "surrogatepass"))
             return text
 
-        def note(name: str, text: str) -> str:
-            marked.append(text)
-            return collect(self._shown(name))
-
         walk = functools.partial(
-            JsonWalk, self._rules.judge, is_known=self._known.is_known, in_row=True
+            JsonWalk,
+            self._rules.judge,
+            hide=lambda name, _: self._shown(name),
+            is_known=self._known.is_known,
+            in_row=True,
         )
         keys: dict[str, str] = {}
         key = functools.partial(self._key, keys)
-        out = walk(text=collect, key=key, hide=note).mapping(values)
+        out = walk(text=collect, key=key).mapping(values)
         self._remember(keys)
-        before = b"\xff".join(texts)
-        after = self._in_row(before) if texts else before
-        if after == before:
+        changed = self._changed(texts)
+        if not changed:
             return out
-        pieces = iter(zip(texts, after.split(b"\xff"), strict=True))
+        numbers = itertools.count()
+        return walk(text=lambda text: changed.get(next(numbers)) or text, key=key).mapping(values)
 
-        def give(text: str) -> str:
-            old, new = next(pieces)
-            return text if old == new else search.decoded(new)
+    def _changed(self, texts: Sequence[bytes]) -> dict[int, str]:
+        """What is to stand for the texts of a row, by their places; of most rows none."""
+        suspects = search.holding(texts, self._suspect())
+        if not suspects:
+            return {}
+        after = self._in_row(b"\xff".join(texts[at] for at in suspects)).split(b"\xff")
+        pairs = zip(suspects, after, strict=True)
+        return {at: search.decoded(new) for at, new in pairs if new != texts[at]}
 
-        return walk(text=give, key=key, hide=lambda name, _: give(self._shown(name))).mapping(
-            values
-        )
+    def _suspect(self) -> Any:
+        """Finds whatever `_in_row` could replace, in one pass."""
+        size, pattern = self._suspects
+        if size != len(self._known):
+            size = len(self._known)
+            rules = (self._known.source, self._forms.source, ASSIGNMENT)
+            pattern = search.engine("|".join(f"(?:{rule})" for rule in rules if rule))
+            self._suspects = (size, pattern)
+        return pattern
 
     def key(self, name: str) -> str:
         """A key or metric name without secrets in it. It is remembered: a secret that is learned

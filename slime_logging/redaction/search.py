@@ -6,7 +6,9 @@ Policy: RE2 finds, whatever the text; Python only looks at what was found. A mar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import bisect
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from slime_logging.errors import SettingsError
@@ -74,6 +76,19 @@ def replaced(
         pieces += [data[done:start], text.encode("utf-8", "surrogatepass")]
         done = end
     return b"".join([*pieces, data[done:]]) if pieces else data
+
+
+def holding(texts: Sequence[bytes], finder: Any) -> list[int]:
+    """The places of the texts in which something is found, in one pass over all of them."""
+    data = b"\xff".join(texts)
+    ends = list(itertools.accumulate(len(text) + 1 for text in texts))
+    found: list[int] = []
+    at = 0
+    while at < len(data) and (match := finder.search(data, at)):
+        start = match.start()
+        found.append(bisect.bisect_right(ends, start + data.startswith(b"\xff", start)))
+        at = ends[found[-1]] - 1
+    return found
 
 
 def _found(data: bytes, finder: Any, hint: bytes) -> Iterator[tuple[int, int]]:

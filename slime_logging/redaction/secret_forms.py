@@ -115,6 +115,12 @@ class FormRules:
     def __init__(self, hide: Sequence[str] = ()) -> None:
         self._own = [_own(text) for text in hide if text.startswith("text:")]
 
+    @property
+    def source(self) -> str:
+        """A pattern that finds wherever there may be one."""
+        own = [f"(?:{pattern.pattern.decode()})" for pattern in self._own]
+        return "|".join([_SHORTS, *(form.pattern for _, form in LONG), *own])
+
     def hide(self, data: bytes, found: Found, in_row: bool, budget: Budget) -> bytes:
         """The text with every secret of a known shape replaced by `found(label, secret)`.
 
@@ -135,8 +141,9 @@ class FormRules:
 
         for hint, finder in _finders():
             data = replaced(data, finder, decide, budget, hint)
-        for pattern in self._own:
-            data = self._hide_own(data, pattern, found, budget)
+        for own in self._own:  # one by one: it may find any byte, that between two texts too
+            texts = data.split(b"\xff")
+            data = b"\xff".join(self._hide_own(text, own, found, budget) for text in texts)
         return data
 
     def _hide_own(self, data: bytes, pattern: Any, found: Found, budget: Budget) -> bytes:
@@ -149,11 +156,14 @@ class FormRules:
         return replaced(data, pattern, decide, budget)
 
 
+_SHORTS = f"(?:^|[^A-Za-z0-9])(?:{'|'.join(form.pattern for form in TOKENS)})|" + "|".join(
+    _GROUP.sub("(?:", form.pattern) for form in FRAMES
+)
+
+
 @functools.cache
 def _finders() -> list[tuple[bytes, Any]]:
-    tokens = "|".join(form.pattern for form in TOKENS)
-    frames = "|".join(_GROUP.sub("(?:", form.pattern) for form in FRAMES)
-    shorts = (b"", engine(f"(?:^|[^A-Za-z0-9])(?:{tokens})|{frames}"))
+    shorts = (b"", engine(_SHORTS))
     longs = [(hint, engine(f"(?:^|[^\\w-])(?:{form.pattern})")) for hint, form in LONG]
     return [*longs, shorts]
 

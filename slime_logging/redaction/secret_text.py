@@ -325,9 +325,13 @@ _HEADS = re.compile(f"{_FLAG_HEAD}|{_HEAD}".encode())
 _NAME_BYTES = re.compile(rb"[\w.\-/%\x80-\xfe]*")
 
 
+ASSIGNMENT = f"(?:{_FLAG_HEAD}|{_HEAD})(?:{_RANDOM})"
+"""What `hide_random` looks at."""
+
+
 @functools.cache
 def _assignments() -> Any:
-    return engine(f"(?:{_FLAG_HEAD}|{_HEAD})(?:{_RANDOM})")
+    return engine(ASSIGNMENT)
 
 
 def hide_random(data: bytes, judge: Judge, hide: Found, budget: Budget) -> bytes:

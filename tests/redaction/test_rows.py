@@ -309,3 +309,13 @@ def test_known_secrets_stay_bounded() -> None:
     for number in range(MAX_SECRETS + 10):
         known.learn("key", f"Zq7x{number:012d}x")
     assert len(known) == MAX_SECRETS
+
+
+@pytest.mark.parametrize("pattern", ["internal.*", "[^x]+", "a*", "(?s)see.*", "\\xff", "$|^"])
+def test_a_pattern_of_ones_own_ends_with_its_text(pattern: str) -> None:
+    """Also where it finds anything, and nothing: the row keeps each of its texts, hidden as if it were alone."""
+    redactor = Redactor.of(None, {}, hide=[f"text:{pattern}"])
+    row = {"x": "see internal y", "xx": "", "xxx": "other internal", "xxxx": ["xa", "é\nb", ""]}
+    alone = {"x": redactor.text("see internal y"), "xx": "", "xxx": redactor.text("other internal"),
+             "xxxx": [redactor.text("xa"), redactor.text("é\nb"), ""]}  # fmt: skip
+    assert redactor.row(row) == alone
