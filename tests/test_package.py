@@ -63,6 +63,7 @@ MAY_IMPORT = {
         "delivery",
         "demo",
         "errors",
+        "hosts",
         "layout",
         "record",
         "redaction",

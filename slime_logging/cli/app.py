@@ -11,6 +11,8 @@ from slime_logging.cli import demo
 from slime_logging.cli.check import check
 from slime_logging.cli.diff import diff
 from slime_logging.cli.list import list_runs
+from slime_logging.cli.merge import merge
+from slime_logging.cli.push import push
 from slime_logging.cli.report import report
 from slime_logging.cli.show import show
 from slime_logging.cli.sync import sync
@@ -33,6 +35,8 @@ app.add_typer(demo.app)
 app.command("check")(check)
 app.command("diff")(diff)
 app.command("list")(list_runs)
+app.command("merge")(merge)
+app.command("push")(push)
 app.command("report")(report)
 app.command("show")(show)
 app.command("sync")(sync)

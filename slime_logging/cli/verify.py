@@ -1,4 +1,4 @@
-"""`slime-logging verify RUN`: read the trackers back and compare them with the journals."""
+"""`slime-logging verify RUN ...`: read the trackers back and compare them with the journals."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slime_logging.cli.merge import RunsArgument
 from slime_logging.cli.runs import (
     DirectoryOption,
     OptionOption,
-    RunArgument,
     check_trackers,
     console,
     facts_of,
@@ -26,7 +26,7 @@ NUM_SHOWN = 10
 
 
 def verify(
-    run: RunArgument,
+    run: RunsArgument,
     of: Annotated[
         list[str] | None,
         typer.Option("--of", help="Tracker(s) to read back. Default: those of the job."),
@@ -41,13 +41,16 @@ def verify(
 
     Exit code 0 only if every row and every configuration key is there once and equal. What is
     missing, doubled or different is printed; `slime-logging sync RUN --repair` sends what is
-    missing.
+    missing. Where hosts share no disk, name the directories of all of them: their journals are read
+    as one run. A role that the job expected and that never joined is told, and is not equal.
     """
     from slime_logging.delivery.verify import verify as compare
+    from slime_logging.hosts.merge import SeenTogether
+    from slime_logging.hosts.roles import roles_that_never_joined
 
     verdicts = []
     with told_plainly():
-        directory = open_run(run, tracking_dir)
+        directory = SeenTogether([open_run(each, tracking_dir) for each in run])
         description = directory.read()
         trackers = tuple(of or description.trackers)
         check_trackers(trackers)
@@ -59,7 +62,10 @@ def verify(
         for name in trackers:
             verdicts.append(compare(directory, name, facts))
             _print(verdicts[-1], is_running=is_running)
-    if not all(verdict.is_equal for verdict in verdicts):
+        absent = () if is_running else roles_that_never_joined(directory)
+    for role in absent:
+        typer.echo(f"role {plain(role)}: never joined the run, or its journal is on another host")
+    if absent or not all(verdict.is_equal for verdict in verdicts):
         raise typer.Exit(1)
 
 

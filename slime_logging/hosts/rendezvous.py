@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from slime_logging.errors import RunNotFoundError
+from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.record.run import RunDirectory, check_run_id
 
 ENV_TOKEN = "SLIME_LOGGING_RUN"  # noqa: S105 - names a variable, and the value is no secret
@@ -30,22 +30,33 @@ about as long).
 
 @dataclass(frozen=True, kw_only=True)
 class RunAddress:
-    """Where a run is: its id, and the directory as the primary sees it (None when only the id is
-    known).
+    """Where a run is: its id, the directory as the primary sees it (None when only the id is
+    known), and which start of the run this is (1, then 2 after the first resume).
     """
 
     run_id: str
     directory: Path | None = None
+    start: int = 1
 
     def to_token(self) -> str:
-        """One line of text: `<run id>@<directory>`."""
-        return f"{self.run_id}@{self.directory or ''}"
+        """One line of text: `<run id>@<directory>`, from the second start on
+        `<run id>:<start>@<directory>`.
+        """
+        start = f":{self.start}" if self.start > 1 else ""
+        return f"{self.run_id}{start}@{self.directory or ''}"
 
     @classmethod
     def of_token(cls, token: str) -> RunAddress:
         """Read `to_token` back; raises `SettingsError` when the id cannot be one."""
-        run_id, _, directory = token.strip().partition("@")
-        return cls(run_id=check_run_id(run_id), directory=Path(directory) if directory else None)
+        head, _, directory = token.strip().partition("@")
+        run_id, _, start = head.partition(":")
+        if start and not (start.isascii() and start.isdigit() and len(start) < 10):
+            raise SettingsError(f"{ENV_TOKEN}={token[:200]!r}: {start!r} is no number of a start.")
+        return cls(
+            run_id=check_run_id(run_id),
+            directory=Path(directory) if directory else None,
+            start=int(start or 1),
+        )
 
 
 class Store(Protocol):
@@ -60,9 +71,11 @@ class Store(Protocol):
 
 def publish(args: Namespace, address: RunAddress) -> None:
     """Write the address into the arguments, so that whoever gets them can join: `wandb_run_id`,
-    `tracking_run_dir`.
+    `tracking_run_dir`, and from the second start on `tracking_run_start`.
     """
     args.wandb_run_id = address.run_id
+    if address.start > 1 or hasattr(args, "tracking_run_start"):
+        args.tracking_run_start = address.start
     args.tracking_run_dir = None if address.directory is None else str(address.directory)
 
 
@@ -74,7 +87,9 @@ def find(args: object, environ: Mapping[str, str] = os.environ) -> RunAddress | 
     directory = getattr(args, "tracking_run_dir", None)
     if run_id:
         return RunAddress(
-            run_id=check_run_id(str(run_id)), directory=Path(directory) if directory else None
+            run_id=check_run_id(str(run_id)),
+            directory=Path(directory) if directory else None,
+            start=int(getattr(args, "tracking_run_start", None) or 1),
         )
     token = environ.get(ENV_TOKEN)
     return RunAddress.of_token(token) if token else None

@@ -63,7 +63,8 @@ class RunFile:
 
     `addresses` says where each tracker shows the run: a page, or the command that shows it.
     `is_shared` tells that processes which do not see this directory may deliver to W&B for
-    themselves.
+    themselves. `outpost_of` is the run's own directory on another host, where this one holds only
+    the journals of a host that does not see it; None for the run's own directory.
     """
 
     run_id: str
@@ -79,6 +80,7 @@ class RunFile:
     options: Mapping[str, Any] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
     host: str = field(default_factory=socket.gethostname)
+    outpost_of: str | None = None
     schema: int = SCHEMA
 
     def facts(self, directory: Path, options: Mapping[str, Any]) -> RunFacts:

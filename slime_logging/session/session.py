@@ -6,8 +6,7 @@ rest is quiet. Which process delivers what is decided here, once:
 - the primary delivers every journal that it sees and whose process does not deliver it itself;
 - a process that sees the primary's run directory leaves delivery to it, unless it asked for a
   client of its own (policy `shared`, or `init_wandb_secondary`) and W&B is online;
-- a process that does not see it keeps its journal in a directory of its own and delivers that one
-  itself, in shared mode.
+- a process that does not see it keeps its journal in a directory of its own host (`outpost`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ from typing import Any
 from slime_logging.backends.packages import require_packages
 from slime_logging.delivery.delivery import DeliveryResult
 from slime_logging.delivery.spec import DeliverySpec, tracker_environment
+from slime_logging.hosts.relay import flush
 from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see
+from slime_logging.hosts.roles import roles_that_never_joined
 from slime_logging.layout.scope import (
     UNPREFIXED_ROLES,
     RoleConfig,
@@ -39,7 +40,6 @@ from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
 from slime_logging.record.run import (
-    RUN_FILE,
     RunDirectory,
     RunFile,
     check_run_id,
@@ -51,6 +51,7 @@ from slime_logging.record.samples import SampleStore, by_step
 from slime_logging.redaction.redact import Redactor, safe_exception_text
 from slime_logging.session.delivering import OwnDelivery, is_host_unattended
 from slime_logging.session.description import describe_run, redactor_of, shown_options
+from slime_logging.session.outpost import Outpost
 from slime_logging.session.process import process_facts, rank_of
 from slime_logging.settings.settings import Settings
 from slime_logging.values.samples import samples_name
@@ -59,6 +60,14 @@ logger = logging.getLogger("slime_logging")
 
 JOIN_WAIT_S = 30.0
 """How long a process that knows only the run's id waits for the primary to make the run."""
+
+FLUSH_S = 10.0
+"""How long the end of the primary waits for other hosts to bring what they have, seconds."""
+
+NEVER_JOINED = (
+    "slime_logging: expected of this job, and not in its run: role %s. If it ran on a host that"
+    " does not see %s, bring its journal with: slime-logging merge COPY --into RUN"
+)
 
 
 class Session:
@@ -84,6 +93,7 @@ class Session:
         self.redactor = redactor
         self.is_finished = False
         self.begun_s = now_s()
+        self.outpost: Outpost | None = None
         self._delivery: OwnDelivery | None = None
 
     @property
@@ -126,10 +136,29 @@ class Session:
         self.is_finished = True
         self.recorder.finish(exit_code)
         self.directory.locks.unlock()
+        self._settle_with_other_hosts()
         if self._delivery is None:
             return []
         code = exit_code if self.is_primary else None
         return self._delivery.wait(code, self.settings.finish_timeout_s)
+
+    def _settle_with_other_hosts(self) -> None:
+        """Have the rows of hosts that do not see the run's directory brought to it; bounded."""
+        if self.outpost is not None:
+            text = self.outpost.wait(self.recorder.opening.journal)
+            if text:
+                logger.error(text)
+        elif self.is_primary:
+            flush(self.address, FLUSH_S)
+            absent = roles_that_never_joined(self.directory)
+            if absent:
+                logger.error(NEVER_JOINED, ", ".join(absent), self.directory.path)
+
+    @property
+    def address(self) -> RunAddress:
+        """The run's address, in its primary."""
+        opening = self.recorder.opening
+        return RunAddress(run_id=opening.run_id, directory=self.directory.path, start=opening.start)
 
     def leave(self, exit_code: int | None) -> None:
         """The process ends by itself, with a code that may be known only later: say that it does,
@@ -209,7 +238,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None) -> Sess
         session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
     session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
-    publish(args, RunAddress(run_id=run.run_id, directory=directory.path))
+    publish(args, session.address)
     session.deliver(run, settings.trackers, is_shared=run.is_shared)
     return session
 
@@ -235,7 +264,7 @@ def join(
         MissingBackendError, SettingsError, OSError: as `start_primary`.
     """
     redactor = redactor_of(args, settings)
-    directory = _visible_directory(address, settings)
+    directory, outpost = _visible_directory(address, settings), None
     if directory is not None:
         run = directory.read()
         wants_client = (
@@ -245,15 +274,17 @@ def join(
         )
         delivers: tuple[str, ...] = ("wandb",) if wants_client else ()
     else:
-        require_packages(*settings.trackers)
-        delivers = settings.trackers
-        directory, run = _own_directory(args, address, settings, redactor)
+        outpost = Outpost(args, address, settings, redactor)
+        directory, run, delivers = outpost.directory, outpost.run, outpost.delivers
+        require_packages(*delivers)
+        outpost.tell(role)
     opening = _opening(run, role, is_primary=False, rank=rank_of(args), delivers=delivers)
     try:
         session = _session(args, settings, directory, opening, redactor)
     except BaseException:
         directory.locks.unlock()
         raise
+    session.outpost = outpost
     if has_own_values(role, args):
         session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
@@ -268,23 +299,10 @@ def _run_id(settings: Settings) -> str:
     return newest.path.name if newest else mint_run_id()
 
 
-def _own_directory(
-    args: Namespace, address: RunAddress, settings: Settings, redactor: Redactor
-) -> tuple[RunDirectory, RunFile]:
-    """A directory on this host for a run whose own one cannot be seen from here; processes of this
-    host share it.
-    """
-    directory = RunDirectory(settings.directory / address.run_id)
-    directory.create()
-    run = describe_run(address.run_id, settings, run_roles(args), redactor)
-    if not (directory.path / RUN_FILE).exists():
-        directory.write(run)
-    return directory, run
-
-
 def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory | None:
     if address.directory is not None:
-        return see(address, APPEAR_S if address.directory.parent.is_dir() else 0.0)
+        found = see(address, APPEAR_S if address.directory.parent.is_dir() else 0.0)
+        return found if found is None or found.read().outpost_of is None else None
     beside = RunAddress(run_id=address.run_id, directory=Path(settings.directory) / address.run_id)
     return see(beside, JOIN_WAIT_S)
 

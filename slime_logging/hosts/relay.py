@@ -1,0 +1,272 @@
+"""Where Ray is up: journals of hosts that do not see the run's directory, carried to it while they
+grow.
+
+    training process --> journal --> Relay actor  ~ bytes ~>  Receiver actor --> copy --> delivery
+                         on its host, one a directory         on a node that sees the run
+
+Policy: training processes only start a relay, and look at the file that it leaves beside their
+journals; they wait for no actor. The actors are detached, so that they survive whoever made them,
+and end by themselves: the receiver when the run has no living primary and nothing came for
+`GRACE_S`, a relay when the receiver says that the run is over, or when none was found for
+`PATIENCE_S`. A relay whose process dies is made again by Ray, one whose node died by the receiver,
+when that host is back; a receiver by the relays. What could not be carried stays where it is, and
+the command that brings it is printed there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from slime_logging.hosts.carry import Carrier
+from slime_logging.hosts.copies import Copies, Piece, Reply
+from slime_logging.hosts.ray_nodes import (
+    ANSWER_S,
+    end,
+    find_actor,
+    is_ray_up,
+    living_nodes,
+    make_actor,
+    me,
+    node_where,
+    this_node,
+)
+from slime_logging.hosts.relay_status import RelayStatus, bring_by_hand, write_status
+from slime_logging.hosts.rendezvous import RunAddress, see
+from slime_logging.record.journal import is_written
+from slime_logging.record.run import RunDirectory
+
+logger = logging.getLogger("slime_logging")
+
+ROUND_S = 0.2
+HELLO_S = 3.0
+WATCH_S = 3.0
+GRACE_S = 20.0
+PATIENCE_S = 600.0
+TELL_S = 30.0
+NUM_AT_ONCE = 4
+
+Where = tuple[str, str, str]
+"""Of a relay: its host's name, its directory, its node."""
+
+
+def ensure(address: RunAddress, directory: Path) -> bool:
+    """See to it that this host has a relay for a directory; does not wait for it. Cheap when it is
+    there already.
+
+    Args:
+        address: the run, with its own directory.
+        directory: where this host keeps journals of it.
+
+    Returns:
+        Whether there is one now: False without Ray, without an address to bring them to, and when
+        Ray refuses, which is told.
+    """
+    if not is_ray_up() or address.directory is None:
+        return False
+    try:
+        make_relay(address, directory, this_node())
+    except Exception as error:  # Ray's own errors, of many kinds: tracking must not end training
+        logger.error("slime_logging: Ray made no relay for %s: %s", directory, error)
+        return False
+    return True
+
+
+def flush(address: RunAddress, timeout_s: float) -> None:
+    """In the primary, before it ends: let every relay carry what is there now. Bounded; never
+    raises.
+    """
+    if not is_ray_up():
+        return
+    import ray
+
+    try:
+        receiver = find_actor(_receiver_name(address))
+        if receiver is not None:
+            ray.get(receiver.flush.remote(timeout_s), timeout=timeout_s + 1)
+    except Exception as error:  # a receiver that is dead or slow
+        logger.debug("slime_logging: relays were not flushed: %s", error)
+
+
+def make_relay(address: RunAddress, directory: Path, node: str) -> Any:
+    """The relay of a directory on a node, made if it is not there."""
+    name = f"relay-{_digest(address.to_token(), str(directory), node)}"
+    return make_actor(Relay, name, node, address.to_token(), str(directory))
+
+
+def find_receiver(address: RunAddress) -> Any:
+    """The run's receiver; made, on the first node that sees its directory, if it is not there.
+
+    Raises:
+        LookupError: no node of the cluster sees it.
+    """
+    name, token = _receiver_name(address), address.to_token()
+    found = find_actor(name)
+    if found is not None:
+        return found
+    node = node_where(sees_own_directory, token)
+    if node is None:
+        raise LookupError(f"no node of this Ray cluster sees {address.directory}")
+    return make_actor(Receiver, name, node, token, at_once=NUM_AT_ONCE)
+
+
+def sees_own_directory(token: str) -> bool:
+    """Whether this process sees the run's own directory, and not one of a host that does not."""
+    directory = see(RunAddress.of_token(token), 0.0)
+    return directory is not None and directory.read().outpost_of is None
+
+
+class Relay:
+    """An actor: carries one directory of its host, in a thread of its own.
+
+    Args:
+        token: the run's address.
+        directory: on this host.
+    """
+
+    def __init__(self, token: str, directory: str) -> None:
+        self._address = RunAddress.of_token(token)
+        self._directory = Path(directory)
+        self._receiver: Any = None
+        self._is_over = False
+        self._carrier = Carrier(self._directory, self._hand)
+        self._lock = threading.Lock()
+        self._said: RelayStatus | None = None
+        self._hello_s = 0.0
+        self._good_s = self._moved_s = time.monotonic()
+        self._has_told = False
+        threading.Thread(target=self._carry_on, name="slime-logging-relay", daemon=True).start()
+
+    def flush(self) -> bool:
+        """Carry what is there now; whether all of it was taken."""
+        return self._one_round()
+
+    def _carry_on(self) -> None:
+        while True:
+            self._one_round()
+            now = time.monotonic()
+            if self._is_over and now - self._moved_s > GRACE_S / 2:
+                break
+            if now - self._good_s > TELL_S and not self._has_told:
+                self._has_told = True
+                logger.error(
+                    bring_by_hand(self._directory, self._said.problem if self._said else "")
+                )
+            if now - self._good_s > PATIENCE_S:
+                break
+            time.sleep(ROUND_S)
+        end(me())
+
+    def _one_round(self) -> bool:
+        with self._lock:
+            try:
+                if time.monotonic() - self._hello_s > HELLO_S:
+                    self._say_hello()
+                if self._carrier.carry():
+                    self._moved_s = time.monotonic()
+                problem = self._carrier.problem
+            except Exception as error:  # Ray's: no receiver, a dead one, one that is made again
+                self._receiver, self._hello_s = None, 0.0
+                problem = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            if not problem:
+                self._good_s, self._has_told = time.monotonic(), False
+            status = RelayStatus(self._carrier.confirmed, problem, self._carrier.refused)
+            if status != self._said and write_status(self._directory, status):
+                self._said = status
+            return not problem
+
+    def _say_hello(self) -> None:
+        import ray
+
+        if self._receiver is None:
+            self._receiver = find_receiver(self._address)
+        where = (socket.gethostname(), str(self._directory), this_node())
+        paths = RunDirectory(self._directory).journal_paths()
+        living = [f"journals/{path.name}" for path in paths if is_written(path)]
+        hello = self._receiver.know.remote(where, me(), living)
+        self._is_over = ray.get(hello, timeout=ANSWER_S)
+        self._hello_s = time.monotonic()
+
+    def _hand(self, piece: Piece) -> Reply:
+        import ray
+
+        reply: Reply = ray.get(self._receiver.take.remote(piece), timeout=ANSWER_S)
+        return reply
+
+
+class Receiver:
+    """An actor on a node that sees the run's directory: appends what relays bring to its copies.
+
+    Args:
+        token: the run's address.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._address = RunAddress.of_token(token)
+        assert self._address.directory is not None
+        self._directory = RunDirectory(self._address.directory)
+        self._copies = Copies(self._directory.path)
+        self._relays: dict[tuple[str, str], tuple[str, Any]] = {}
+        self._moved_s = time.monotonic()
+        threading.Thread(target=self._watch, name="slime-logging-receiver", daemon=True).start()
+
+    def take(self, piece: Piece) -> Reply:
+        """Append a piece to its copy."""
+        if piece.data:
+            self._moved_s = time.monotonic()
+        return self._copies.take(piece)
+
+    def know(self, where: Where, relay: Any, living: list[str]) -> bool:
+        """Remember a relay, to make it again should its node die and come back, and which of its
+        journals are still written; whether the run is over.
+        """
+        host, directory, node = where
+        self._copies.keep(f"{host}:{directory}", living)
+        self._relays[host, directory] = node, relay
+        return not self._directory.locks.has_living_primary
+
+    def flush(self, timeout_s: float) -> int:
+        """Let every relay carry what is there now; how many did in time."""
+        import ray
+
+        asked = [relay.flush.remote() for _, relay in list(self._relays.values())]
+        if not asked:
+            return 0
+        return len(ray.wait(asked, num_returns=len(asked), timeout=timeout_s)[0])
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(WATCH_S)
+            is_over = not self._directory.locks.has_living_primary
+            if is_over and time.monotonic() - self._moved_s > GRACE_S:
+                end(me())
+            try:
+                self._make_again()
+            except Exception as error:  # Ray's: tried again soon
+                logger.debug("slime_logging: relays were not looked after: %s", error)
+
+    def _make_again(self) -> None:
+        """A host whose node died, and that has a node again, gets its relay back."""
+        nodes = living_nodes()
+        living = {node["NodeID"] for node in nodes}
+        hosts = {node["NodeManagerHostname"]: node["NodeID"] for node in nodes}
+        for (host, directory), (node, relay) in list(self._relays.items()):
+            if node not in living and host in hosts:
+                again = make_relay(self._address, Path(directory), hosts[host])
+                self._relays[host, directory] = hosts[host], again
+                end(relay)
+
+
+def _receiver_name(address: RunAddress) -> str:
+    return f"receiver-{_digest(address.to_token())}"
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.blake2b(msgspec.json.encode(texts), digest_size=12).hexdigest()

@@ -1,0 +1,21 @@
+"""Which roles a run expected, and which of them are in its journals."""
+
+from __future__ import annotations
+
+from slime_logging.record.reading import read_opening
+from slime_logging.record.run import RunDirectory
+
+
+def roles_that_never_joined(directory: RunDirectory) -> tuple[str, ...]:
+    """The roles that `run.json` names and no journal of the last start is of.
+
+    The actor's arguments are the run's own, and a job of one process needs no actor beside its
+    primary: it is missed only where another of these roles has joined.
+    """
+    run = directory.read()
+    openings = [read_opening(path) for path in directory.journal_paths()]
+    present = {each.role for each in openings if each is not None and each.start == run.num_starts}
+    has_others = bool(present & set(run.roles))
+    return tuple(
+        role for role in run.roles if role not in present and (role != "actor" or has_others)
+    )
