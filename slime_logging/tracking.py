@@ -246,6 +246,11 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
     tell(
         f"slime_logging: run {session.directory.path.name} ({trackers}) in {session.directory.path}"
     )
+    if not settings.is_delivering:
+        tell(
+            "slime_logging: only journals are kept here; on a host with internet: slime-logging"
+            f" sync --follow {session.directory.path}"
+        )
     for name, address in session.directory.read().addresses.items():
         tell(f"slime_logging: {name}: {address}")
 

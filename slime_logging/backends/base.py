@@ -30,8 +30,7 @@ class Writer:
     write the run too.
 
     `is_shared` is True where other processes may open clients of their own on this run (W&B's
-    shared mode). `is_sync` is True for `slime-logging sync`: the job is over and nobody else
-    writes.
+    shared mode). `is_sync` is True for `slime-logging sync`: nobody else writes.
     """
 
     label: str

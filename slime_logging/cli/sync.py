@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slime_logging.cli.follow import follow
 from slime_logging.cli.runs import (
     DirectoryOption,
     OptionOption,
-    RunArgument,
     check_trackers,
     facts_of,
     open_run,
@@ -19,6 +19,7 @@ from slime_logging.cli.runs import (
     redactor_of,
     told_plainly,
 )
+from slime_logging.errors import SettingsError
 
 if TYPE_CHECKING:
     from slime_logging.delivery.delivery import Delivery, DeliveryResult
@@ -26,9 +27,18 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 600.0
 
+RunOrDirectoryArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="The run's directory, its id or the beginning of it, or @newest. With --follow also a"
+        " directory with runs below it.",
+    ),
+]
+
 
 def sync(
-    run: RunArgument,
+    run: RunOrDirectoryArgument,
     to: Annotated[
         list[str] | None, typer.Option(help="Tracker(s) to deliver to. Default: those of the job.")
     ] = None,
@@ -42,6 +52,13 @@ def sync(
             "--repair", help="Ask the tracker what it holds, and send every row that it lacks."
         ),
     ] = False,
+    is_following: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Deliver live, until Ctrl-C: a run, or all runs below a directory, new ones too.",
+        ),
+    ] = False,
     option: OptionOption = None,
     timeout: Annotated[
         float, typer.Option(help="Give up on a tracker after so many seconds.")
@@ -53,9 +70,14 @@ def sync(
     May be repeated and interrupted at will: what a tracker holds already is not sent again. Keys
     come from the environment (WANDB_API_KEY, ...).
 
+    With --follow it stays, one line of status a run: for jobs whose nodes have no internet
+    (--tracking-delivery off), on a login node that sees their directory.
+
     Examples:
 
         slime-logging sync tracking/abc12345
+
+        slime-logging sync --follow tracking --online
 
         slime-logging sync abc12345 --to mlflow -o mlflow_tracking_uri=http://127.0.0.1:5000
     """
@@ -64,6 +86,11 @@ def sync(
         **parse_options(option or []),
     }
     with told_plainly():
+        if is_following:
+            if repair:
+                raise SettingsError("--follow with --repair: repair one run without --follow.")
+            follow(run, tracking_dir, to or (), overrides, timeout)
+            return
         directory = open_run(run, tracking_dir)
         description = directory.read()
         results = _deliver(
@@ -93,9 +120,12 @@ def _deliver(
     _claim(directory, timeout_s)
     redactor = redactor_of(facts.options)
     status = run_status(directory)
-    ending = read_ending(directory, run.num_starts) or find_ending(
-        directory, run.num_starts, None, is_terminated=False
-    )
+    exit_code = None
+    if not directory.locks.has_living_primary:
+        ending = read_ending(directory, run.num_starts) or find_ending(
+            directory, run.num_starts, None, is_terminated=False
+        )
+        exit_code = ending.exit_code
     deliveries = [
         Delivery(
             name,
@@ -111,7 +141,7 @@ def _deliver(
     try:
         for delivery in deliveries:
             delivery.start()
-            delivery.stop(ending.exit_code, timeout_s)
+            delivery.stop(exit_code, timeout_s)
         _show_progress(deliveries, status.num_rows, timeout_s)
         return [delivery.wait() for delivery in deliveries]
     finally:

@@ -38,7 +38,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Deliver until told to end."""
-    _die_with_parent()
+    die_with_parent()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the supervisor says when to end
     told: Mapping[str, Any] = orjson.loads(_next_line())
@@ -104,8 +104,8 @@ def _wait_for_the_end(delivery: Delivery) -> None:
             os._exit(LEFT_CODE)
 
 
-def _die_with_parent() -> None:
-    """Die when the supervisor does, where the system can do that (Linux)."""
+def die_with_parent() -> None:
+    """Die when the process that started this one does, where the system can do that (Linux)."""
     parent = os.getppid()
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

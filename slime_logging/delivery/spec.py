@@ -36,8 +36,9 @@ class DeliverySpec:
     `only` names the process whose own journals are delivered, by its main journal; None delivers
     the whole run where `is_primary`, and else nothing: such a process looks after its host alone.
     `pid` is the process that started the delivery, on `host`; `host_label` is what may be shown of
-    that name. `environment` is by tracker. `interval_s` is that of the host's system metrics, None
-    where they are off.
+    that name. `is_following`: a `sync --follow` asked for it, which holds the delivery's lock, and
+    the run may be another host's. `environment` is by tracker. `interval_s` is that of
+    the host's system metrics, None where they are off.
     """
 
     directory: str
@@ -50,6 +51,7 @@ class DeliverySpec:
     is_primary: bool
     finish_timeout_s: float
     is_shared: bool = False
+    is_following: bool = False
     only: str | None = None
     interval_s: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)

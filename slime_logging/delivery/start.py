@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -48,24 +49,16 @@ def start_supervisor(spec: DeliverySpec, *inherited: int) -> None:
     Raises:
         OSError: no process can be started.
     """
-    command = [sys.executable, "-I", "-c", _DETACHED + _START]
-    process = subprocess.Popen(
-        [*command, _arguments("slime_logging.delivery.supervisor")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=common_environment(),
-        pass_fds=inherited,
-        start_new_session=True,
-        umask=0o077,
-    )
-    assert process.stdin is not None
-    try:
-        process.stdin.write(orjson.dumps(asdict(spec), default=str))
-        process.stdin.close()
-    except BrokenPipeError:
-        pass
-    process.wait()
+    _start(_DETACHED + _START, spec, inherited).wait()
+
+
+def start_follower(spec: DeliverySpec, *inherited: int) -> subprocess.Popen[bytes]:
+    """Start the process that delivers a run as a child of this one, in a session of its own.
+
+    Raises:
+        OSError: no process can be started.
+    """
+    return _start(_START, spec, inherited)
 
 
 def start_tracker(
@@ -83,6 +76,24 @@ def start_tracker(
         stderr=errors,
         env={**common_environment(), **environment},
     )
+
+
+def _start(code: str, spec: DeliverySpec, inherited: Sequence[int]) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-c", code, _arguments("slime_logging.delivery.supervisor")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=common_environment(),
+        pass_fds=inherited,
+        start_new_session=True,
+        umask=0o077,
+    )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write(orjson.dumps(asdict(spec), default=str))
+        process.stdin.close()
+    return process
 
 
 def _arguments(module: str) -> str:

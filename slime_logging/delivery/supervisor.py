@@ -5,6 +5,9 @@ supervisor outlives the job's primary: it finds out how that ended, has the chil
 close within the finish timeout, goes on while other processes of the run still write, and then
 ends. SIGTERM (a scheduler that ends the job) leaves it `TERM_GRACE_S`. A new start of the run makes
 it leave at once. It also samples its host and brings its journals to the disk.
+
+One that follows a run for `sync --follow` is the same, but a child of that command: it dies with
+it, SIGTERM means that the command ends, and it makes room for the job's own delivery.
 """
 
 from __future__ import annotations
@@ -19,19 +22,23 @@ from typing import Any
 
 import msgspec
 
+from slime_logging.delivery.child import die_with_parent
 from slime_logging.delivery.crew import Crew
-from slime_logging.delivery.ending import Ending, Process, find_ending, record_ending
+from slime_logging.delivery.ending import Ending, Process, find_ending, read_ending, record_ending
 from slime_logging.delivery.host import Host
 from slime_logging.delivery.notices import NoticeHandler
 from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.delivery.writers import Writers
 from slime_logging.errors import RunNotFoundError
-from slime_logging.record.run import RunDirectory
+from slime_logging.record.run import RunDirectory, RunFile
 
 TICK_S = 0.1
 TERM_GRACE_S = 16.0
 TERM_PATIENCE_S = 8.0
 """How long after SIGTERM the primary may go on before the trackers are left as they are."""
+
+RECORD_S = 5.0
+"""How long a follower waits for the job's own word of how it ended."""
 
 QUIET_S = 20.0
 """After the primary ended, trackers are closed when nobody wrote for so long; a later row opens
@@ -44,6 +51,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 def main(starter: int = -1) -> None:
     """Deliver the run of the spec on standard input; `starter` is a descriptor of who asked."""
     spec = msgspec.json.decode(sys.stdin.buffer.read(), type=DeliverySpec)
+    if spec.is_following:
+        die_with_parent()
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
     os.close(devnull)
@@ -66,7 +75,8 @@ class Supervisor:
         logger = logging.getLogger("slime_logging")
         logger.addHandler(NoticeHandler(self._directory, spec.pid))
         self._writers = Writers(self._directory, spec)
-        self._crew = Crew(self._directory, spec)
+        self._crew = Crew(self._directory, spec, is_sync=spec.is_following)
+        self._patience_s = 0.0 if spec.is_following else TERM_PATIENCE_S
         self._host = Host(self._directory, spec)
         self._term_at_s: float | None = None
 
@@ -94,10 +104,12 @@ class Supervisor:
     def _is_the_one(self) -> bool:
         """Be the run's only supervisor; wait for one of an earlier start to leave."""
         locks = self._directory.locks
+        if self._spec.is_following:
+            return True
         if not self._spec.is_primary and self._spec.only is None:
             return self._host.is_wanted()
         is_mine = locks.supervise if self._spec.is_primary else lambda: True
-        while not (is_mine() and locks.share_delivery()):
+        while not (is_mine() and (not self._spec.trackers or locks.share_delivery())):
             if self._is_superseded() or self._is_out_of_grace(0.0):
                 return False
             time.sleep(TICK_S)
@@ -106,14 +118,14 @@ class Supervisor:
     def _follow_primary(self) -> None:
         self._crew.begin()
         while self._writers.is_owner_alive():
-            if self._is_superseded() or self._is_out_of_grace(TERM_PATIENCE_S):
+            if self._is_superseded() or self._is_out_of_grace(self._patience_s):
                 return
             self._tick()
 
     def _follow_writers(self) -> None:
         self._crew.begin()
         while self._writers.are_others_alive() and not self._writers.are_quiet(QUIET_S):
-            if self._is_superseded() or self._is_out_of_grace(TERM_PATIENCE_S):
+            if self._is_superseded() or self._is_out_of_grace(self._patience_s):
                 return
             self._tick()
 
@@ -135,11 +147,11 @@ class Supervisor:
         """How the job ended; None where it goes on, or this delivery is not the run's."""
         if not self._spec.is_primary or self._writers.is_owner_alive():
             return None
-        ending = find_ending(
+        ending = self._recorded_ending() or find_ending(
             self._directory,
             self._spec.start,
             self._process,
-            is_terminated=self._term_at_s is not None,
+            is_terminated=self._term_at_s is not None and not self._spec.is_following,
         )
         if self._is_superseded():
             return None
@@ -148,6 +160,17 @@ class Supervisor:
         except OSError:
             return ending
         return ending
+
+    def _recorded_ending(self) -> Ending | None:
+        """How the job ended by the word of its own supervisor, which a follower waits for."""
+        deadline_s = time.monotonic() + RECORD_S
+        while self._spec.is_following:
+            ending = read_ending(self._directory, self._spec.start)
+            is_expected = self._directory.locks.has_living_supervisor
+            if ending or not is_expected or time.monotonic() > deadline_s:
+                return ending
+            self._tick()
+        return None
 
     def _end(self, ending: Ending | None) -> None:
         """Have the trackers deliver and close, in bounded time."""
@@ -172,14 +195,24 @@ class Supervisor:
         time.sleep(TICK_S)
 
     def _is_superseded(self) -> bool:
-        """Whether the run was started anew, or its directory is gone."""
+        """Whether the run was started anew, its directory is gone, or a follower is in the way of
+        the job's own delivery.
+        """
         try:
-            return self._directory.read().num_starts > self._spec.start
+            run = self._directory.read()
+            if self._spec.is_following and delivers_itself(self._directory, run):
+                return True
+            return run.num_starts > self._spec.start
         except RunNotFoundError:
             return not self._directory.path.exists()
 
     def _is_out_of_grace(self, grace_s: float) -> bool:
         return self._term_at_s is not None and time.monotonic() >= self._term_at_s + grace_s
+
+
+def delivers_itself(directory: RunDirectory, run: RunFile) -> bool:
+    """Whether a living process of the job delivers the run, or waits to do so."""
+    return run.is_delivered and directory.locks.has_living_supervisor
 
 
 def _adopt_orphans() -> None:

@@ -110,14 +110,15 @@ class RunLocks:
         _flock(self._own_fd, fcntl.LOCK_EX)
 
     def give(self, start: Callable[[int], None]) -> None:
-        """Hand the lock of `hold` over to a process: `start` is given the descriptor that it is to
-        inherit, and this one lets go of its own.
+        """Hand the lock of `hold` or `claim_delivery` over to a process: `start` is given the
+        descriptor that it is to inherit, and this one lets go of its own.
         """
+        fd = max(self._own_fd, self._delivery_fd)
+        self._own_fd = self._delivery_fd = -1
         try:
-            start(self._own_fd)
+            start(fd)
         finally:
-            os.close(self._own_fd)
-            self._own_fd = -1
+            os.close(fd)
 
     def is_held(self, journal: str) -> bool:
         """Whether a living process holds this journal; also when nobody can tell."""

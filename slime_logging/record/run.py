@@ -62,6 +62,7 @@ class RunFile:
     are Unix seconds.
 
     `addresses` says where each tracker shows the run: a page, or the command that shows it.
+    `is_delivered` is False where the job keeps journals only, and others deliver them.
     `is_shared` tells that processes which do not see this directory may deliver to W&B for
     themselves. `outpost_of` is the run's own directory on another host, where this one holds only
     the journals of a host that does not see it; None for the run's own directory.
@@ -81,6 +82,7 @@ class RunFile:
     addresses: Mapping[str, str] = field(default_factory=dict)
     host: str = field(default_factory=socket.gethostname)
     outpost_of: str | None = None
+    is_delivered: bool = True
     schema: int = SCHEMA
 
     def facts(self, directory: Path, options: Mapping[str, Any]) -> RunFacts:

@@ -57,7 +57,10 @@ def describe_run(
         group=None if group is None else as_name(redactor.text(group)),
         created_s=now_s(),
         num_starts=1,
-        is_shared=settings.writer != "single" and settings.is_wandb_online,
+        is_shared=settings.writer != "single"
+        and settings.is_wandb_online
+        and settings.is_delivering,
+        is_delivered=settings.is_delivering,
         trackers=settings.trackers,
         roles=roles,
         axes=AXES,

@@ -57,7 +57,8 @@ class Outpost:
         if not (self.directory.path / RUN_FILE).exists() or self._is_of_an_earlier_start():
             self.directory.write(self.run)
         self._is_carried = ensure(address, self.directory.path)
-        can_deliver = settings.is_wandb_online and settings.writer != "single"
+        can_deliver = "wandb" in settings.delivers and settings.is_wandb_online
+        can_deliver &= settings.writer != "single"
         self.delivers: tuple[str, ...] = ("wandb",) if can_deliver and not self._is_carried else ()
 
     def tell(self, role: str | None) -> None:

@@ -217,7 +217,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None) -> Sess
         OSError: the run's directory cannot be made.
     """
     redactor = redactor_of(args, settings)
-    require_packages(*settings.trackers)
+    require_packages(*settings.delivers)
     scopes = primary_scopes(args, redactor, settings.logged_environment())
     directory = RunDirectory(settings.directory / _run_id(settings))
     directory.create()
@@ -239,7 +239,7 @@ def start_primary(args: Namespace, settings: Settings, role: str | None) -> Sess
     _record_process(session, args)
     session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
     publish(args, session.address)
-    session.deliver(run, settings.trackers, is_shared=run.is_shared)
+    session.deliver(run, settings.delivers, is_shared=run.is_shared)
     return session
 
 
@@ -271,6 +271,7 @@ def join(
             (wants_client or settings.writer == "shared")
             and run.is_shared
             and settings.is_wandb_online
+            and settings.is_delivering
         )
         delivers: tuple[str, ...] = ("wandb",) if wants_client else ()
     else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 WriterPolicy = Literal["auto", "single", "shared"]
+DeliveryPolicy = Literal["auto", "off"]
 
 TRACKERS = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "memory")
 """Every tracker in the order in which it is reported; `use_<name>` switches it on."""
@@ -222,6 +223,12 @@ OPTIONS: tuple[Option, ...] = (
         "Who delivers: the primary for all it can see (auto, single), or each process for itself"
         " (shared). Default: auto.",
         {"choices": get_args(WriterPolicy)},
+    ),
+    _ours(
+        "--tracking-delivery",
+        "off: the job keeps journals only, and `slime-logging sync --follow` delivers them from"
+        " where there is internet. Default: auto.",
+        {"choices": get_args(DeliveryPolicy)},
     ),
     _ours(
         "--tracking-resume",

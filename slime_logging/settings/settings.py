@@ -45,6 +45,7 @@ class Settings:
     directory: Path
     has_directory: bool
     writer: WriterPolicy
+    is_delivering: bool
     run_id: str | None
     is_resuming_newest: bool
     finish_timeout_s: float
@@ -82,6 +83,7 @@ class Settings:
             directory=Path(os.fspath(directory or DEFAULT_DIRECTORY)).expanduser().absolute(),
             has_directory=bool(directory),
             writer=cast(WriterPolicy, given.choice("tracking_writer") or "auto"),
+            is_delivering=given.choice("tracking_delivery") != "off",
             run_id=given.text("wandb_run_id"),
             is_resuming_newest=given.truth("tracking_resume"),
             finish_timeout_s=given.seconds("tracking_finish_timeout", DEFAULT_FINISH_TIMEOUT_S),
@@ -102,6 +104,11 @@ class Settings:
         was named.
         """
         return bool(self.trackers) or self.has_directory
+
+    @property
+    def delivers(self) -> tuple[str, ...]:
+        """The trackers that the job itself delivers to."""
+        return self.trackers if self.is_delivering else ()
 
     @property
     def is_wandb_online(self) -> bool:
@@ -218,10 +225,12 @@ def _wandb_mode(given: _Given) -> str:
         return "offline"
     if mode not in (*WANDB_MODES, "shared"):
         raise SettingsError(f"{label} {mode!r}: must be one of {', '.join(WANDB_MODES)}.")
-    if mode in ("online", "shared") and not has_key:
+    is_delivering = given.choice("tracking_delivery") != "off"
+    if mode in ("online", "shared") and not has_key and is_delivering:
         raise SettingsError(
             f"{label} {mode}, but no W&B API key was found in --wandb-key, WANDB_API_KEY or the"
-            " netrc file. Set WANDB_API_KEY, or use --wandb-mode offline."
+            " netrc file. Set WANDB_API_KEY, or use --wandb-mode offline, or --tracking-delivery"
+            " off with `slime-logging sync --follow` where the key is."
         )
     return "online" if mode == "shared" else str(mode)
 
