@@ -14,6 +14,7 @@ from slime_logging.cli.list import list_runs
 from slime_logging.cli.merge import merge
 from slime_logging.cli.push import push
 from slime_logging.cli.report import report
+from slime_logging.cli.schema import schema
 from slime_logging.cli.show import show
 from slime_logging.cli.sync import sync
 from slime_logging.cli.verify import verify
@@ -38,6 +39,7 @@ app.command("list")(list_runs)
 app.command("merge")(merge)
 app.command("push")(push)
 app.command("report")(report)
+app.command("schema")(schema)
 app.command("show")(show)
 app.command("sync")(sync)
 app.command("verify")(verify)

@@ -7,8 +7,11 @@ wrong.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +45,9 @@ def check(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+    is_exact: Annotated[
+        bool, typer.Option("--exact", help="Ask the slime and Megatron-LM that are installed here.")
+    ] = False,
 ) -> None:
     """Check a role file as the job would, and show what each role gets.
 
@@ -50,9 +56,11 @@ def check(
     """
     from slime_logging.roles.roles import ROLES, check_role_file
 
-    base, unknown = _base(path, flags or [], args_json)
-    roles = tuple(dict.fromkeys((*ROLES, *(role or ()))))
-    found, problems = check_role_file(base, path, _parser(parser), roles)
+    asked = _exact_base if is_exact else functools.partial(_base, path)
+    base, unknown = asked(flags or [], args_json)
+    roles = tuple(dict.fromkeys((*ROLES, *role))) if role else None
+    with _command_line(flags or []):
+        found, problems = check_role_file(base, path, _parser(parser), roles)
     problems = _without_secrets(problems, base)
     if parser is None:
         problems = tuple(map(_with_parser_hint, problems))
@@ -103,6 +111,35 @@ def _base(path: str, flags: list[str], args_json: Path | None) -> tuple[Namespac
         from slime_logging.redaction.redact import safe_error
 
         raise typer.BadParameter(str(safe_error(ValueError(str(error)), None))) from None
+
+
+@contextlib.contextmanager
+def _command_line(flags: list[str]) -> Iterator[None]:
+    """While the file is checked, the process's command line is the job's."""
+    own = sys.argv
+    sys.argv = ["train.py", *flags]
+    try:
+        yield
+    finally:
+        sys.argv = own
+
+
+def _exact_base(flags: list[str], args_json: Path | None) -> tuple[Namespace, list[str]]:
+    from slime_logging.redaction.redact import safe_error
+    from slime_logging.roles.exact import slimes_arguments
+
+    if args_json is not None:
+        raise typer.BadParameter("--exact parses the job's flags: give them after --")
+    try:
+        with _command_line(flags):
+            return slimes_arguments(flags), []
+    except ImportError as error:
+        raise typer.BadParameter(
+            f"--exact asks slime and Megatron-LM, which cannot be imported here: {error}"
+        ) from None
+    except (OSError, ValueError, LookupError) as error:
+        told = str(safe_error(ValueError(str(error)), None))
+        raise typer.BadParameter(f"the job's own parser refuses the flags: {told}") from None
 
 
 def _names_dtype(path: str) -> bool:
@@ -156,7 +193,9 @@ def _print(
             differences, tuple(found.args), f"{path}: what differs between the roles"
         )
         Console(highlight=False).print(table)
-    console.print(f"{path} is right: {len(differences)} arguments differ.", markup=False)
+    console.print(
+        f"{path} is right, by {found.basis}: {len(differences)} arguments differ.", markup=False
+    )
 
 
 def _print_json(
@@ -175,6 +214,7 @@ def _print_json(
     report: dict[str, Any] = {
         "path": path,
         "ok": found is not None,
+        "basis": None if found is None else found.basis,
         "mistakes": [asdict(problem) for problem in problems],
         "warnings": list(found.warnings) if found else [],
         "unknown_flags": _names(unknown),

@@ -61,8 +61,10 @@ def _list(target: Target, node: Node) -> Any:
     # Megatron's validation makes a list of one into its item where the default is no list
     # (moe_aux_loss_coeff)
     is_unwrapped = target.base is not None and (
-        not isinstance(target.base, list) or isinstance(default, str | int | float)
+        isinstance(target.base, str | int | float) or isinstance(default, str | int | float)
     )
+    if target.option is not None and target.option.action == "append" and nargs is not None:
+        return [[value] for value in values]
     return values[0] if is_unwrapped and len(values) == 1 else values
 
 

@@ -9,8 +9,10 @@ for a namespace.
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -57,6 +59,21 @@ def slimes_parser() -> Reparse | None:
     """slime's parser, where slime is loaded in this process."""
     found = getattr(sys.modules.get("slime.utils.arguments"), "parse_args", None)
     return parse_as_slime if callable(found) else None
+
+
+def slimes_arguments(words: Sequence[str]) -> Namespace:
+    """The arguments that slime's own parser and validation make of a command line.
+
+    Raises:
+        ImportError: slime or Megatron-LM is not installed here.
+        ValueError: The command line is refused; the message is the validator's.
+        OSError: The parser gave no answer.
+    """
+    importlib.import_module("slime.utils.arguments")
+    found = try_all(parse_as_slime, [words])[0]
+    if isinstance(found, Refusal):
+        raise ValueError(_told(found))
+    return Namespace(**{n: found.value(n) for n, it in found.packed.items() if it is not None})
 
 
 @dataclass(kw_only=True, slots=True)

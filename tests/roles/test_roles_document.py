@@ -24,3 +24,8 @@ def test_every_rule_is_documented() -> None:
 def test_the_figures_are_the_tables() -> None:
     """The number of options in the text is the table's."""
     assert f"{len(OptionTable.shipped())} options" in TEXT
+
+
+def test_every_refusal_is_told_as_the_document_tells_it() -> None:
+    """The reason in the document is the reason that a person reads."""
+    assert [rule.reason for rule in REQUIREMENTS if f"| {rule.reason} |" not in TEXT] == []

@@ -22,6 +22,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from slime_logging.roles.megatron.places import loaded, tokenizer
+
 Values = Mapping[str, Any]
 Compute = Callable[[Values], Any]
 
@@ -100,6 +102,8 @@ def _kv_channels(values: Values) -> Any:
 
 
 def _padded_vocab_size(values: Values) -> Any:
+    if not values["vocab_size"]:
+        return None
     step = values["make_vocab_size_divisible_by"] * values["tensor_model_parallel_size"]
     return -(-values["vocab_size"] // step) * step
 
@@ -107,7 +111,7 @@ def _padded_vocab_size(values: Values) -> Any:
 def _dump(kind: str) -> Compute:
     def compute(values: Values) -> Any:
         folder = values["dump_details"]
-        return KEEP if folder is None else f"{folder}/{kind}/{{rollout_id}}.pt"
+        return None if folder is None else f"{folder}/{kind}/{{rollout_id}}.pt"
 
     return compute
 
@@ -120,17 +124,32 @@ FOLLOWING: tuple[Follow, ...] = (
     Follow("start_weight_decay", ("weight_decay", "weight_decay_incr_style"), _even_weight_decay),
     Follow("end_weight_decay", ("weight_decay", "weight_decay_incr_style"), _even_weight_decay),
     Follow("eps_clip_high", ("eps_clip",), _same("eps_clip")),
-    Follow("bf16", ("fp16",), lambda values: not values["fp16"]),
     Follow("params_dtype", ("bf16", "fp16"), _params_dtype),
     Follow(
         "log_probs_max_tokens_per_gpu",
         ("max_tokens_per_gpu", "use_dynamic_batch_size"),
-        _same_where("max_tokens_per_gpu", lambda values: values["use_dynamic_batch_size"]),
+        lambda values: values["max_tokens_per_gpu"] if values["use_dynamic_batch_size"] else None,
+    ),
+    Follow(
+        "position_embedding_type",
+        ("use_rotary_position_embeddings",),
+        lambda values: "rope" if values["use_rotary_position_embeddings"] else "learned_absolute",
+    ),
+    Follow("bias_gelu_fusion", ("add_bias_linear",), lambda values: values["add_bias_linear"]),
+    Follow("add_qkv_bias", ("add_bias_linear",), lambda values: values["add_bias_linear"]),
+    Follow("dataloader_type", (), lambda _values: "single"),
+    Follow(
+        "check_for_nan_in_loss_and_grad",
+        ("fp16", "loss_scale"),
+        lambda values: not values["fp16"] or bool(values["loss_scale"]),
+    ),
+    Follow(
+        "accumulate_allreduce_grads_in_fp32",
+        ("main_grads_dtype",),
+        lambda values: str(values["main_grads_dtype"]) in ("fp32", "torch.float32"),
     ),
     Follow("encoder_num_layers", ("num_layers",), _same("num_layers")),
-    Follow("num_layers", ("encoder_num_layers",), _same("encoder_num_layers")),
     Follow("encoder_seq_length", ("seq_length",), _same("seq_length")),
-    Follow("seq_length", ("encoder_seq_length",), _same("encoder_seq_length")),
     Follow("max_position_embeddings", ("seq_length",), _same("seq_length")),
     Follow("ffn_hidden_size", ("hidden_size", "swiglu"), _ffn_hidden_size),
     Follow("kv_channels", ("hidden_size", "num_attention_heads"), _kv_channels),
@@ -145,7 +164,6 @@ FOLLOWING: tuple[Follow, ...] = (
         ("multi_latent_attention",),
         lambda values: "yarn" if values["multi_latent_attention"] else "rope",
     ),
-    Follow("tokenizer_model", ("hf_checkpoint",), _same("hf_checkpoint")),
     Follow(
         "tokenizer_special_tokens", ("tiktoken_special_tokens",), _same("tiktoken_special_tokens")
     ),
@@ -163,7 +181,28 @@ FOLLOWING: tuple[Follow, ...] = (
 ffn_hidden_size -> ...).
 """
 
+FIRST: tuple[Imply, ...] = (
+    Imply("bf16", ("fp16",), lambda v: not v["fp16"], True),
+    Imply("bf16", ("fp16",), lambda v: v["fp16"], False),
+    Imply("seq_length", (), lambda v: v["seq_length"] is None, 4096),
+)
+"""Set by slime before anything follows."""
+
+ALWAYS = (
+    "use_distributed_optimizer",
+    "use_persistent_ckpt_worker",
+    "ckpt_assume_constant_structure",
+    "ckpt_fully_parallel_load",
+    "dist_ckpt_save_pre_mcore_014",
+    "variable_seq_lengths",
+)
+"""True in slime whatever their flags say, where the base has them so."""
+
 IMPLIED: tuple[Imply, ...] = (
+    Imply("overlap_p2p_comm", (), lambda v: v["virtual_pipeline_model_parallel_size"] is None, False),
+    Imply("align_param_gather", (), lambda v: v["virtual_pipeline_model_parallel_size"] is None, False),
+    Imply("save_debug_rollout_data", ("dump_details",), lambda v: v["dump_details"] is not None, _dump("rollout_data")),
+    Imply("save_debug_train_data", ("dump_details",), lambda v: v["dump_details"] is not None, _dump("train_data")),
     Imply("check_for_nan_in_loss_and_grad", ("fp16", "loss_scale"), lambda v: v["fp16"] and not v["loss_scale"], False),
     Imply("accumulate_allreduce_grads_in_fp32", ("bf16", "grad_reduce_in_bf16"),
           lambda v: v["bf16"] and v["grad_reduce_in_bf16"], False),
@@ -204,7 +243,6 @@ IMPLIED: tuple[Imply, ...] = (
     Imply("enable_gloo_process_groups", ("fake_process_group",), lambda v: v["fake_process_group"], False),
     Imply("check_for_nan_in_loss_and_grad", ("fake_process_group",), lambda v: v["fake_process_group"], False),
     Imply("consumed_train_bins", ("rl_use_sequence_packing",), lambda v: v["rl_use_sequence_packing"], 0, is_new=True),
-    Imply("variable_seq_lengths", ("variable_seq_lengths",), lambda _v: True, True),
 )  # fmt: skip
 """Set by validation whatever the flag of the target said."""
 
@@ -225,12 +263,16 @@ def derive(
     """
     moved = set(changed)
     found: list[Derived] = []
-    rules: tuple[Follow | Imply, ...] = (*FOLLOWING, *IMPLIED)
+    for key, value in _from_places(base, values, moved, written):
+        if not _equal(values.get(key), value):
+            sources = tuple(name for name in PLACES if name in moved)
+            values[key] = value
+            moved.add(key)
+            found.append(Derived(key=key, value=value, sources=sources))
+    rules: tuple[Follow | Imply, ...] = (*FIRST, *FOLLOWING, *IMPLIED)
     for rule in rules:
         is_there = rule.target in values or (isinstance(rule, Imply) and rule.is_new)
-        if not is_there or moved.isdisjoint(
-            rule.sources if isinstance(rule, Imply) else _inputs(rule)
-        ):
+        if not is_there or moved.isdisjoint((*rule.sources, rule.target)):
             continue
         value = (
             _followed(rule, base, values, written)
@@ -251,17 +293,34 @@ def derive(
 
 def fill(values: dict[str, Any]) -> None:
     """Compute what validation derives in arguments fresh from the parser, in place."""
-    for follow in FOLLOWING:
-        if follow.target in values and values[follow.target] is None:
-            value = _tried(follow.compute, values)
-            values[follow.target] = None if value is KEEP else value
-    for imply in IMPLIED:
-        if imply.target in values and _implied(imply, values) is not KEEP:
-            values[imply.target] = imply.value
+    rules: tuple[Follow | Imply, ...] = (*FIRST, *FOLLOWING, *IMPLIED)
+    for rule in rules:
+        if isinstance(rule, Imply):
+            value = _implied(rule, values)
+        elif values.get(rule.target, KEEP) is None:
+            value = _tried(rule.compute, values)
+        else:
+            continue
+        if rule.target in values and value is not KEEP:
+            values[rule.target] = value
 
 
-def _inputs(rule: Follow) -> tuple[str, ...]:
-    return (*rule.sources, rule.target)
+PLACES = (
+    *("load", "ref_load", "ref_ckpt_step", "finetune", "no_load_optim", "no_load_rng"),
+    *("tokenizer_model", "tokenizer_type", "hf_checkpoint"),
+)
+"""What `places.py` goes by."""
+
+
+def _from_places(
+    base: Values, values: Values, moved: set[str], written: Values
+) -> list[tuple[str, Any]]:
+    found = [(name, True) for name in ALWAYS if name in moved and base.get(name) is True]
+    if not moved.isdisjoint(PLACES[:6]):
+        found += loaded(base, values, written).items()
+    if not moved.isdisjoint(PLACES[6:]):
+        found += tokenizer(base, values, written).items()
+    return found
 
 
 def _followed(rule: Follow, base: Values, values: Values, written: Values) -> Any:
@@ -277,7 +336,9 @@ def _followed(rule: Follow, base: Values, values: Values, written: Values) -> An
 
 def _implied(rule: Imply, values: Values) -> Any:
     holds = _tried(rule.when, values)
-    return rule.value if holds is not KEEP and holds else KEEP
+    if holds is KEEP or not holds:
+        return KEEP
+    return rule.value(values) if callable(rule.value) else rule.value
 
 
 def _tried(compute: Callable[[Values], Any], values: Values) -> Any:

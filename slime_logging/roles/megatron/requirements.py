@@ -11,10 +11,13 @@ an older or newer Megatron lacks holds.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from slime_logging.roles.megatron.places import is_missing, misfit
 
 Values = Mapping[str, Any]
 
@@ -41,15 +44,88 @@ class Advice:
     text: str
 
 
-def _has_checkpoint(folder: Any) -> bool:
-    return isinstance(folder, str) and (Path(folder) / "latest_checkpointed_iteration.txt").exists()
+MODEL = (
+    *("hidden_size", "num_attention_heads", "num_layers", "ffn_hidden_size", "moe_ffn_hidden_size"),
+    *("moe_shared_expert_intermediate_size", "layernorm_epsilon", "rotary_base"),
+    "hf_checkpoint",
+)
+"""Arguments that the checkpoint's configuration decides."""
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _full(values: Values, *names: str) -> int:
+    return sum(values[name] is not None and values[name] is not False for name in names)
 
 
 REQUIREMENTS: tuple[Requirement, ...] = (
+    Requirement(MODEL, misfit, "it is not what the checkpoint's config.json says", "take it out of the role file"),
+    Requirement(("hidden_size", "num_attention_heads", "num_layers"),
+                lambda v: None in (v["hidden_size"], v["num_attention_heads"], v["num_layers"]),
+                "hidden_size, num_attention_heads and num_layers have no derived value", "give a number"),
+    Requirement(("save_interval",), lambda v: v["save_interval"] is not None and v["save"] is None,
+                "save_interval needs save", "set save in the same entry, or save_interval to null"),
+    Requirement(("opd_teacher_load", "use_opd"), lambda v: v["opd_teacher_load"] is not None and not v["use_opd"],
+                "opd_teacher_load needs use_opd", "set use_opd to true, or take it out"),
+    Requirement(("eval_interval",), lambda v: v["eval_interval"] is not None and not v["eval_datasets"],
+                "eval_interval needs evaluation data, which the command line names", "take it out"),
+    Requirement(("rollout_temperature",), lambda v: v["rollout_temperature"] <= 0,
+                "rollout_temperature must be above 0", "for example `rollout_temperature: 1.0`"),
+    Requirement(("update_weight_transport", "update_weight_disk_dir"),
+                lambda v: v["update_weight_transport"] == "disk" and not v["update_weight_disk_dir"],
+                "update_weight_transport disk needs update_weight_disk_dir", "set both"),
+    Requirement(("update_weight_mode", "update_weight_transport"), lambda v: v["update_weight_mode"] == "delta"
+                and (v["update_weight_transport"] != "disk" or v["colocate"] or not v["update_weight_local_checkpoint_dir"]),
+                "update_weight_mode delta needs update_weight_transport disk, its folder, and no colocate",
+                "write `update_weight_mode: full`"),
+    Requirement(("moe_use_upcycling", "save"), lambda v: v["moe_use_upcycling"] and v["save"] is None,
+                "moe_use_upcycling needs save", "set save in the same entry"),
+    Requirement(("num_layers",), lambda v: v["num_layers"] % v["transformer_pipeline_model_parallel_size"],
+                "num_layers must be a multiple of the pipeline's size", "change num_layers"),
+    Requirement(("mock_data", "data_path", "train_data_path", "valid_data_path", "test_data_path"),
+                lambda v: _full(v, "mock_data", "data_path") + bool(_full(v, "train_data_path", "valid_data_path", "test_data_path")) > 1,
+                "mock_data, data_path and train_data_path exclude each other", "keep one of them"),
+    Requirement(("train_samples", "train_iters", "lr_decay_iters", "lr_warmup_iters"),
+                lambda v: v["train_samples"] and (v["train_iters"] or v["lr_decay_iters"] is not None or v["lr_warmup_iters"]),
+                "train_samples goes without train_iters, lr_decay_iters and lr_warmup_iters", "keep one kind of schedule"),
+    Requirement(("train_iters", "lr_decay_samples", "lr_warmup_samples", "rampup_batch_size"),
+                lambda v: v["train_iters"] and (v["lr_decay_samples"] is not None or v["lr_warmup_samples"] or v["rampup_batch_size"]),
+                "train_iters goes without lr_decay_samples, lr_warmup_samples and rampup_batch_size", "keep one kind of schedule"),
+    Requirement(("lr_warmup_fraction", "lr_warmup_iters", "train_iters"),
+                lambda v: v["train_iters"] and v["lr_warmup_fraction"] is not None and v["lr_warmup_iters"],
+                "lr_warmup_fraction and lr_warmup_iters exclude each other", "keep one of them"),
+    Requirement(("deterministic_mode",), lambda v: v["deterministic_mode"] and os.environ.get("NCCL_ALGO", "")
+                not in ("Tree", "Ring", "CollnetDirect", "CollnetChain", "^NVLS"),
+                "deterministic_mode needs NCCL_ALGO in the environment", "export NCCL_ALGO=Ring"),
+    Requirement(("fsdp_manual_registration",), lambda v: v["fsdp_manual_registration"] and not v["use_megatron_fsdp"],
+                "fsdp_manual_registration needs Megatron FSDP", "take it out"),
+    Requirement(("hybrid_context_parallel",), lambda v: v["hybrid_context_parallel"] and not v["calculate_per_token_loss"],
+                "hybrid_context_parallel needs calculate_per_token_loss", "set both"),
+    Requirement(("inference_batch_times_seqlen_threshold",), lambda v: v["inference_batch_times_seqlen_threshold"] > -1
+                and v["pipeline_model_parallel_size"] == 1,
+                "inference_batch_times_seqlen_threshold needs a pipeline", "take it out"),
+    Requirement(("non_persistent_ckpt_type",), lambda v: v["non_persistent_ckpt_type"] == "local"
+                and v["non_persistent_local_ckpt_dir"] is None,
+                "non_persistent_ckpt_type local needs non_persistent_local_ckpt_dir", "set both"),
+    Requirement(("heterogeneous_layers_config_encoded_json",),
+                lambda v: v["heterogeneous_layers_config_encoded_json"] and not _is_json(v["heterogeneous_layers_config_encoded_json"]),
+                "heterogeneous_layers_config_encoded_json is no JSON mapping", "give the JSON text of one"),
+    Requirement(("encoder_seq_length",), lambda v: v["encoder_seq_length"] is not None,
+                "encoder_seq_length and seq_length exclude each other, and slime always sets seq_length",
+                "set seq_length; encoder_seq_length follows it"),
+    Requirement(("encoder_num_layers",), lambda v: v["encoder_num_layers"] is not None and v["num_layers"] is not None,
+                "encoder_num_layers and num_layers exclude each other", "set num_layers; encoder_num_layers follows it"),
+    Requirement(("load_debug_rollout_data",), lambda v: v["load_debug_rollout_data"] is not None,
+                "load_debug_rollout_data decides debug_train_only, which the whole job has in common", "take it out"),
+    Requirement(("ref_load", "opd_teacher_load"), lambda v: (v["use_kl_loss"] or v["kl_coef"]) and is_missing(v["ref_load"], v["hf_checkpoint"], v["save"]),
+                "ref_load is not there", "give a folder that exists"),
     Requirement(("lr", "min_lr"), lambda v: v["lr"] is not None and v["min_lr"] > v["lr"],
                 "min_lr is larger than lr", "lower min_lr or raise lr"),
-    Requirement(("bf16", "fp16"), lambda v: v["bf16"] and v["fp16"],
-                "bf16 and fp16 are both true", "set the other one to false in the same entry"),
     Requirement(("start_weight_decay", "end_weight_decay", "weight_decay", "weight_decay_incr_style"),
                 lambda v: v["weight_decay_incr_style"] == "constant"
                 and not v["start_weight_decay"] == v["end_weight_decay"] == v["weight_decay"],
@@ -109,7 +185,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(("hidden_size", "num_attention_heads", "kv_channels"),
                 lambda v: v["kv_channels"] is None and v["hidden_size"] % v["num_attention_heads"],
                 "hidden_size is no multiple of num_attention_heads", "change one of the two, or set kv_channels"),
-    Requirement(("main_grads_dtype", "accumulate_allreduce_grads_in_fp32"),
+    Requirement(("accumulate_allreduce_grads_in_fp32",),
                 lambda v: v["bf16"] and v["accumulate_allreduce_grads_in_fp32"]
                 and str(v["main_grads_dtype"]) not in ("fp32", "torch.float32"),
                 "accumulate_allreduce_grads_in_fp32 needs main_grads_dtype fp32",
@@ -119,9 +195,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
                 "recompute_granularity selective goes without a recompute_method", "set recompute_method to null"),
     Requirement(("fp16_lm_cross_entropy", "fp16"), lambda v: v["fp16_lm_cross_entropy"] and not v["fp16"],
                 "fp16_lm_cross_entropy needs fp16", "set fp16 to true, or fp16_lm_cross_entropy to false"),
-    Requirement(("fp32_residual_connection", "fp16", "bf16"),
-                lambda v: v["fp32_residual_connection"] and not (v["fp16"] or v["bf16"]),
-                "fp32_residual_connection needs fp16 or bf16", "set fp32_residual_connection to false"),
     Requirement(("fp4", "fp8"), lambda v: v["fp4"] and v["fp8"],
                 "fp4 and fp8 exclude each other", "set one of them to null"),
     Requirement(("optimizer", "use_distributed_optimizer"),
@@ -172,7 +245,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(("log_memory_interval", "log_interval"),
                 lambda v: v["log_memory_interval"] is not None and v["log_memory_interval"] % v["log_interval"],
                 "log_memory_interval must be a multiple of log_interval", "change one of the two"),
-    Requirement(("save_retain_interval", "save_interval"), lambda v: v["save_retain_interval"] is not None
+    Requirement(("save_retain_interval", "save_interval"), lambda v: v["save"] is not None and v["save_retain_interval"] is not None
                 and (v["save_retain_interval"] <= 0 or v["save_retain_interval"] % v["save_interval"]),
                 "save_retain_interval must be a multiple of save_interval", "change one of the two"),
     Requirement(("moe_latent_size", "num_experts"), lambda v: v["moe_latent_size"] is not None
@@ -201,17 +274,8 @@ ADVICE: tuple[Advice, ...] = (
            "params_dtype differs from what bf16 and fp16 say; override bf16 or fp16, and it follows"),
     Advice(("save",), lambda v: v["save"] is None and v["save_interval"] is not None,
            "save is null, so nothing of this role is saved, although save_interval is set"),
-    Advice(("load",), lambda v: v["finetune"] and _has_checkpoint(v["load"]),
-           "load is a Megatron checkpoint, but finetune is true, as validation sets it for a base without one: only "
-           "its weights are read; for its optimizer and step set finetune, no_load_optim and no_load_rng to false too"),
-    Advice(("load",), lambda v: v["load"] is not None and not Path(v["load"]).exists(),
-           "load does not exist on this machine; on the command line slime would take ref_load instead"),
     Advice(("fp16",), lambda v: v["fp16"] and v["accumulate_allreduce_grads_in_fp32"],
            "accumulate_allreduce_grads_in_fp32 stays true; for bf16 validation sets it, for fp16 only its flag does"),
-    Advice(("fp16", "bf16"), lambda v: not v["fp16"] and not v["check_for_nan_in_loss_and_grad"],
-           "check_for_nan_in_loss_and_grad is false; if fp16 had switched it off, set it to true in the same entry"),
-    Advice(("add_bias_linear",), lambda v: not v["add_bias_linear"] and v["add_qkv_bias"],
-           "add_qkv_bias stays true; with add_bias_linear false only its own flag sets it"),
 )  # fmt: skip
 
 

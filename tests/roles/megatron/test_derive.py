@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from slime_logging.demo.namespace import ppo_namespace
-from slime_logging.errors import RoleConfigError
 from slime_logging.roles.megatron.derive import FOLLOWING, IMPLIED, derive
 from slime_logging.roles.roles import parse_role_file
 
@@ -47,7 +46,53 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("eps_clip: 0.1", {}, {"eps_clip_high": 0.1}),
     ("eps_clip: 0.1", {"eps_clip_high": 0.28}, {"eps_clip_high": 0.28}),
-    ("bf16: false", {}, {"params_dtype": torch.float32, "fp16": False}),
+    ("bf16: false", {}, {"bf16": True, "params_dtype": torch.bfloat16, "fp16": False}),
+    ("use_distributed_optimizer: false", {}, {"use_distributed_optimizer": True}),
+    (
+        "ckpt_fully_parallel_load: false",
+        {"ckpt_fully_parallel_load": True},
+        {"ckpt_fully_parallel_load": True},
+    ),
+    ("overlap_p2p_comm: true", {}, {"overlap_p2p_comm": False}),
+    ("accumulate_allreduce_grads_in_fp32: false", {}, {"accumulate_allreduce_grads_in_fp32": True}),
+    ("seq_length: null", {}, {"seq_length": 4096, "encoder_seq_length": 4096}),
+    ("dataloader_type: null", {}, {"dataloader_type": "single"}),
+    ("vocab_size: null", {}, {"padded_vocab_size": None}),
+    (
+        "use_rotary_position_embeddings: false",
+        {"use_rotary_position_embeddings": True, "position_embedding_type": "rope"},
+        {"position_embedding_type": "learned_absolute"},
+    ),
+    (
+        "use_dynamic_batch_size: false",
+        {
+            "use_dynamic_batch_size": True,
+            "max_tokens_per_gpu": 9,
+            "log_probs_max_tokens_per_gpu": 9,
+        },
+        {"log_probs_max_tokens_per_gpu": None},
+    ),
+    (
+        "tokenizer_model: /x",
+        {
+            "tokenizer_model": "/hf",
+            "hf_checkpoint": "/hf",
+            "tokenizer_type": "HuggingFaceTokenizer",
+        },
+        {"tokenizer_model": "/x", "tokenizer_type": None},
+    ),
+    (
+        "ref_load: /x",
+        {
+            "load": "/r",
+            "ref_load": "/r",
+            "finetune": True,
+            "no_load_optim": True,
+            "no_load_rng": True,
+        },
+        {"load": "/x", "finetune": True},
+    ),
+    ("load: null", {"load": "/r", "ref_load": "/r"}, {"load": "/r", "no_load_rng": True}),
     (
         "fp16: true",
         {},
@@ -55,7 +100,6 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("fp16: false", {"fp16": True, "bf16": False, "params_dtype": torch.float16}, {"bf16": True}),
     ("num_layers: 4", {}, {"encoder_num_layers": 4}),
-    ("encoder_num_layers: 4", {}, {"num_layers": 4}),
     ("seq_length: 64", {}, {"encoder_seq_length": 64, "max_position_embeddings": 64}),
     ("hidden_size: 128", {}, {"ffn_hidden_size": 512, "kv_channels": 32}),
     ("hidden_size: 128", {"ffn_hidden_size": 999}, {"ffn_hidden_size": 999, "kv_channels": 32}),
@@ -81,7 +125,7 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("moe_token_dispatcher_type: allgather", {}, {"moe_token_dispatcher_type": "alltoall"}),
     ("grad_reduce_in_bf16: true", {}, {"accumulate_allreduce_grads_in_fp32": False}),
-    ("add_bias_linear: false", {}, {"bias_gelu_fusion": False, "add_qkv_bias": True}),
+    ("add_bias_linear: false", {}, {"bias_gelu_fusion": False, "add_qkv_bias": False}),
     ("add_qkv_bias: false", {}, {"add_qkv_bias": True}),
     ("position_embedding_type: none", {"apply_rope_fusion": True}, {"apply_rope_fusion": False}),
     ("use_rotary_position_embeddings: true", {}, {"position_embedding_type": "rope"}),
@@ -168,10 +212,10 @@ def test_the_rules_name_real_arguments() -> None:
     assert named - KNOWN == set()
 
 
-def test_both_precisions_at_once_are_refused(pristine: Namespace, tmp_path: Path) -> None:
-    """bf16 true on a base with fp16 needs fp16 false beside it."""
+def test_bf16_is_what_fp16_is_not(pristine: Namespace, tmp_path: Path) -> None:
+    """slime sets bf16 by fp16, whatever its flag says."""
     changes: dict[str, Any] = {"fp16": True, "bf16": False, "params_dtype": torch.float16}
-    with pytest.raises(RoleConfigError, match="bf16 and fp16 are both true"):
-        resolve(pristine, tmp_path, "bf16: true", **changes)
+    args, _ = resolve(pristine, tmp_path, "bf16: true", **changes)
+    assert (args.bf16, args.params_dtype) == (False, torch.float16)
     args, _ = resolve(pristine, tmp_path, "bf16: true", "fp16: false", **changes)
     assert args.params_dtype is torch.bfloat16
