@@ -20,6 +20,7 @@ from typing import Any
 
 from slime_logging.errors import RunConflictError, SettingsError
 from slime_logging.hosts.rendezvous import find
+from slime_logging.hosts.workers import tell_workers
 from slime_logging.redaction.redact import safe_error
 from slime_logging.session.lifetime import (
     changing,
@@ -31,6 +32,7 @@ from slime_logging.session.lifetime import (
     swallow,
     tell,
 )
+from slime_logging.session.naming import find_by_job
 from slime_logging.session.session import join, start_primary
 from slime_logging.settings.flags import unheard
 from slime_logging.settings.settings import Settings
@@ -222,7 +224,7 @@ def _init(
             except (SettingsError, RunConflictError) as error:
                 raise safe_error(error, args) from None
             return
-        address = find(args)
+        address = find(args) or find_by_job(settings)
         if address is None or is_joined(args, role, address.run_id):
             return
         session = join(args, settings, role, address, wants_client=wants_client)
@@ -240,6 +242,7 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
         end(session, 0)
     session = start_primary(args, settings, role)
     enter(session)
+    tell_workers(session.address, settings.directory)
     trackers = (
         ", ".join(_tracker_label(name, settings) for name in settings.trackers) or "journals only"
     )

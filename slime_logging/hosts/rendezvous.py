@@ -14,13 +14,12 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 from slime_logging.errors import RunNotFoundError, SettingsError
+from slime_logging.hosts.torchrun import Store, job_store, run_key
 from slime_logging.record.run import RunDirectory, check_run_id
 
 ENV_TOKEN = "SLIME_LOGGING_RUN"  # noqa: S105 - names a variable, and the value is no secret
-STORE_KEY = "slime_logging/run"
 
 APPEAR_S = 2.0
 """How long a published directory may take to show on a network file system (attribute caches live
@@ -59,16 +58,6 @@ class RunAddress:
         )
 
 
-class Store(Protocol):
-    """What is used of `torch.distributed.Store`."""
-
-    def set(self, key: str, value: str) -> Any:
-        """Publish a value."""
-
-    def get(self, key: str) -> bytes:
-        """Wait for a value."""
-
-
 def publish(args: Namespace, address: RunAddress) -> None:
     """Write the address into the arguments, so that whoever gets them can join: `wandb_run_id`,
     `tracking_run_dir`, and from the second start on `tracking_run_start`.
@@ -95,24 +84,36 @@ def find(args: object, environ: Mapping[str, str] = os.environ) -> RunAddress | 
     return RunAddress.of_token(token) if token else None
 
 
-def publish_to_store(store: Store, args: object) -> None:
+def publish_to_store(store: Store | None, args: object) -> None:
     """Publish the run of these arguments in a `torch.distributed` store; call it in the primary,
-    after `init_tracking`.
+    after `init_tracking`. Workers that torchrun has started again find this start's run alone.
+
+    Args:
+        store: None for the job's own, as `job_store` finds it.
+        args: the primary's.
 
     Raises:
-        RunNotFoundError: these arguments have no run.
+        RunNotFoundError: these arguments have no run, or the job has no store.
     """
     address = find(args)
     if address is None:
         raise RunNotFoundError("no run to publish: call init_tracking(args) first.")
-    store.set(STORE_KEY, address.to_token())
+    (job_store() if store is None else store).set(run_key(), address.to_token())
 
 
-def join_by_store(store: Store, args: Namespace) -> None:
+def join_by_store(store: Store | None, args: Namespace) -> None:
     """Wait for the run that `publish_to_store` published, as long as the store's own timeout, and
     write it into `args`.
+
+    Args:
+        store: None for the job's own, as `job_store` finds it.
+        args: of this process.
+
+    Raises:
+        RunNotFoundError: the job has no store.
     """
-    publish(args, RunAddress.of_token(store.get(STORE_KEY).decode()))
+    token = (job_store() if store is None else store).get(run_key())
+    publish(args, RunAddress.of_token(token.decode()))
 
 
 def see(address: RunAddress, wait_s: float = APPEAR_S) -> RunDirectory | None:

@@ -21,7 +21,7 @@ import secrets
 import socket
 import string
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -215,12 +215,25 @@ def write_whole(path: Path, data: bytes) -> None:
         raise
 
 
-def newest_run(directory: Path) -> RunDirectory | None:
+def newest_run(
+    directory: Path, is_wanted: Callable[[RunFile], bool] | None = None
+) -> RunDirectory | None:
     """The run of a tracking directory whose primary started last, by the time of its `run.json`;
     None when there is none.
+
+    Args:
+        directory: the tracking directory.
+        is_wanted: which runs count; None: all, those that cannot be read included.
     """
     found = [(p.stat().st_mtime, p.parent) for p in directory.glob(f"*/{RUN_FILE}") if p.is_file()]
-    return RunDirectory(max(found)[1]) if found else None
+    for _, path in sorted(found, reverse=True):
+        run = RunDirectory(path)
+        try:
+            if is_wanted is None or is_wanted(run.read()):
+                return run
+        except RunNotFoundError:
+            continue
+    return None
 
 
 def now_s() -> float:

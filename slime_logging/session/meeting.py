@@ -9,7 +9,6 @@ nothing in common with others makes a run of its own.
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from typing import Any
 
 from slime_logging.errors import RunConflictError, RunNotFoundError, SettingsError
 from slime_logging.hosts.election import Key, ask_in_ray, claim_in_ray, turn
+from slime_logging.hosts.identity import jobs_of
 from slime_logging.hosts.rendezvous import ENV_TOKEN, RunAddress
 from slime_logging.layout.scope import RoleConfig
 from slime_logging.record.journal import is_written
@@ -27,12 +27,6 @@ from slime_logging.session.session import JOIN_WAIT_S, Session, join, start_prim
 from slime_logging.settings.settings import Settings
 
 POLL_S = 0.1
-
-_JOB_VARIABLES = (
-    ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
-    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
-)
-"""What the processes of one job have in common, and those of another one do not."""
 
 
 def meet(
@@ -87,32 +81,25 @@ def identity(settings: Settings, environ: Mapping[str, str]) -> Key | None:
         return ("id", check_run_id(settings.run_id))
     if settings.name is not None:
         return ("name", settings.project, settings.group or "", settings.name)
-    if _is_ray_up():
-        import ray
-
-        return ("job", settings.project, "ray", ray.get_runtime_context().get_job_id())
-    for variables in _JOB_VARIABLES:
-        if environ.get(variables[0]):
-            return ("job", settings.project, *(environ.get(name, "") for name in variables))
+    jobs = jobs_of(environ)
+    for job in sorted(jobs, key=lambda job: job.kind != "ray"):  # all of it, where Ray spans it
+        step = environ.get("SLURM_STEP_ID", "") if job.kind == "slurm" else ""
+        return ("job", settings.project, job.kind, *job.key, step)
     return None
 
 
-def _torchrun_job(environ: Mapping[str, str]) -> str:
-    """What the workers that one `torchrun` starts have in common, those that it starts again
-    included; "" elsewhere.
+def _same_job(environ: Mapping[str, str]) -> str:
+    """What the processes that one `torchrun` or `srun` starts have in common, those that it starts
+    again included; "" elsewhere.
 
-    A worker may have ended before another begins; the run is theirs all the same.
+    One of them may have ended before another begins; the run is theirs all the same.
     """
-    run_id = environ.get("TORCHELASTIC_RUN_ID", "")
-    if run_id != "none":
-        return run_id
-    import psutil
-
-    try:
-        parent = psutil.Process(os.getppid())
-        return f"{socket.gethostname()} {parent.pid} {parent.create_time()}"
-    except psutil.Error:
-        return ""
+    for job in jobs_of(environ):
+        if job.kind == "torchelastic":
+            return " ".join(job.key)
+        if job.kind == "slurm" and environ.get("SLURM_STEP_ID"):
+            return " ".join((*job.key, environ["SLURM_STEP_ID"]))
+    return ""
 
 
 def _with_token(settings: Settings, environ: Mapping[str, str]) -> Settings:
@@ -133,7 +120,7 @@ def _here(
     """
     with turn(settings.directory, key) as mine:
         last, its_job = mine.last()
-        run_id, job = settings.run_id or last, _torchrun_job(os.environ)
+        run_id, job = settings.run_id or last, _same_job(os.environ)
         living = None if run_id is None else _living(settings.directory / run_id)
         if living is not None:
             _refuse_to_make(make, key, living.directory)

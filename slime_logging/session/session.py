@@ -42,15 +42,13 @@ from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Re
 from slime_logging.record.run import (
     RunDirectory,
     RunFile,
-    check_run_id,
-    mint_run_id,
-    newest_run,
     now_s,
 )
 from slime_logging.record.samples import SampleStore, by_step
 from slime_logging.redaction.redact import Redactor, safe_exception_text
 from slime_logging.session.delivering import OwnDelivery, is_host_unattended
 from slime_logging.session.description import describe_run, redactor_of, shown_options
+from slime_logging.session.naming import chosen_run_id
 from slime_logging.session.outpost import Outpost
 from slime_logging.session.process import process_facts, rank_of
 from slime_logging.settings.settings import Settings
@@ -218,8 +216,15 @@ def start_primary(args: Namespace, settings: Settings, role: str | None) -> Sess
     """
     redactor = redactor_of(args, settings)
     require_packages(*settings.delivers)
+    with chosen_run_id(args, settings, redactor) as run_id:
+        return _primary(args, settings, role, redactor, settings.directory / run_id)
+
+
+def _primary(
+    args: Namespace, settings: Settings, role: str | None, redactor: Redactor, path: Path
+) -> Session:
     scopes = primary_scopes(args, redactor, settings.logged_environment())
-    directory = RunDirectory(settings.directory / _run_id(settings))
+    directory = RunDirectory(path)
     directory.create()
     directory.locks.lock()
     try:
@@ -291,13 +296,6 @@ def join(
     _record_process(session, args)
     session.deliver(run, delivers, is_shared=run.is_shared)
     return session
-
-
-def _run_id(settings: Settings) -> str:
-    if settings.run_id is not None:
-        return check_run_id(settings.run_id)
-    newest = newest_run(settings.directory) if settings.is_resuming_newest else None
-    return newest.path.name if newest else mint_run_id()
 
 
 def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory | None:

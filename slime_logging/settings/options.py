@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 WriterPolicy = Literal["auto", "single", "shared"]
 DeliveryPolicy = Literal["auto", "off"]
+RunIdSource = Literal["auto", "slurm", "torchelastic", "ray", "checkpoint", "none"]
 
 TRACKERS = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "memory")
 """Every tracker in the order in which it is reported; `use_<name>` switches it on."""
@@ -231,8 +232,14 @@ OPTIONS: tuple[Option, ...] = (
         {"choices": get_args(DeliveryPolicy)},
     ),
     _ours(
+        "--tracking-run-id-from",
+        "What makes a restarted job the same run: its SLURM allocation and array task, its"
+        " torchrun, its Ray job, or the directory of its checkpoints. Default: auto.",
+        {"choices": get_args(RunIdSource)},
+    ),
+    _ours(
         "--tracking-resume",
-        "Continue the newest run of --tracking-dir.",
+        "Continue the newest run of --tracking-dir that has the same project and group.",
         {"action": BooleanOptionalAction},
     ),
     _ours(

@@ -22,6 +22,7 @@ from slime_logging.settings.options import (
     TRACKERS,
     TRACKERS_VARIABLE,
     WANDB_MODES,
+    RunIdSource,
     WriterPolicy,
 )
 
@@ -47,6 +48,7 @@ class Settings:
     writer: WriterPolicy
     is_delivering: bool
     run_id: str | None
+    run_id_from: RunIdSource
     is_resuming_newest: bool
     finish_timeout_s: float
     project: str
@@ -85,6 +87,7 @@ class Settings:
             writer=cast(WriterPolicy, given.choice("tracking_writer") or "auto"),
             is_delivering=given.choice("tracking_delivery") != "off",
             run_id=given.text("wandb_run_id"),
+            run_id_from=cast(RunIdSource, given.choice("tracking_run_id_from") or "auto"),
             is_resuming_newest=given.truth("tracking_resume"),
             finish_timeout_s=given.seconds("tracking_finish_timeout", DEFAULT_FINISH_TIMEOUT_S),
             project=given.text("wandb_project") or given.text("tb_project_name") or "slime",

@@ -30,6 +30,7 @@ def test_every_flag_of_ours_has_a_variable_of_ours(option):
 TEXTS = {
     "tracking_writer": ("single", "writer", "single"),
     "tracking_delivery": ("off", "is_delivering", False),
+    "tracking_run_id_from": ("slurm", "run_id_from", "slurm"),
     "tracking_resume": ("1", "is_resuming_newest", True),
     "tracking_finish_timeout": ("7.5", "finish_timeout_s", 7.5),
     "tracking_hide": ("a,b c", "hide", ("a", "b", "c")),
