@@ -92,7 +92,7 @@ def _chosen_by_itself(args: Namespace, settings: Settings, redactor: Redactor) -
     with ExitStack() as stack:
         turns: list[tuple[Job, Turn]] = []
         for job in jobs_of():
-            key = ("start", job.kind, *job.key, job.part, _command(settings))
+            key = ("start", job.kind, *job.key, _part(job, settings))
             turns.append((job, stack.enter_context(turn(settings.directory, key))))
         kept = _checkpoints(args, settings, redactor)
         run_id = (
@@ -111,11 +111,12 @@ def _chosen_by_itself(args: Namespace, settings: Settings, redactor: Redactor) -
         yield run_id
 
 
-def _command(settings: Settings) -> str:
-    """What this program is called with, and the names of its run: programs of one allocation are
-    told apart by them.
+def _part(job: Job, settings: Settings) -> str:
+    """What tells programs of one job apart: their place in it, else what each is called with; and
+    the names of the run.
     """
-    words = (settings.project, settings.group or "", settings.name or "", *sys.argv)
+    place = (job.part,) if job.part else sys.argv
+    words = (settings.project, settings.group or "", settings.name or "", *place)
     return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()
 
 
