@@ -26,7 +26,8 @@ from slime_logging.cli.runs import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from slime_logging.delivery.status import DeliveryStatus, JournalStatus, RunStatus
+    from slime_logging.delivery.status import DeliveryStatus, RunStatus
+    from slime_logging.record.journal_status import JournalStatus
 
 MAX_REASONS = 20
 NUM_SAMPLES = 8

@@ -7,21 +7,19 @@ readers, damaged lines are counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from slime_logging.delivery.aside import SetAside, read_set_aside
 from slime_logging.delivery.cursor import Cursor, next_cursor, read_cursors
 from slime_logging.delivery.ending import Ending, read_ending
 from slime_logging.delivery.fold import ConfigFold
-from slime_logging.record.entries import Opening, decode_config
-from slime_logging.record.journal import JournalReader
+from slime_logging.record.entries import decode_config
+from slime_logging.record.journal_status import JournalStatus, Onlooker, journal_status
 from slime_logging.record.reading import (
     UnreadableJournal,
-    read_batches,
     read_opening,
     read_records,
     read_rows,
@@ -30,27 +28,6 @@ from slime_logging.record.reading import (
 from slime_logging.record.run import RunDirectory, RunFile
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class JournalStatus:
-    """One process of the run. Times are Unix seconds; `exit_code` is None while it has not said
-    that it finished.
-
-    `num_torn_bytes` counts bytes behind the last complete line (a write that a crash cut),
-    `num_damaged` complete lines that do not parse, `num_missing` sequence numbers that are not
-    there, `num_lost` what of the rows could not be kept: values that cannot be read, rows that no
-    line can hold.
-    """
-
-    opening: Opening
-    num_rows: int
-    last_s: float
-    exit_code: int | None
-    num_torn_bytes: int
-    num_damaged: int
-    num_missing: int
-    num_lost: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +64,12 @@ class RunStatus:
         return sum(journal.num_rows for journal in self.journals)
 
 
-See = Callable[[Opening, Sequence[dict[str, Any]]], None]
-"""Looks at records of the process that this opening line names, in their order."""
-
-
-def run_status(directory: RunDirectory, see: See = lambda _opening, _records: None) -> RunStatus:
+def run_status(directory: RunDirectory, onlooker: Onlooker | None = None) -> RunStatus:
     """Read a run's directory, start after start, each journal once.
 
     Args:
         directory: the run's.
-        see: called with all records.
+        onlooker: sees everything that the journals hold.
 
     Raises:
         RunNotFoundError: it is no run.
@@ -104,9 +77,8 @@ def run_status(directory: RunDirectory, see: See = lambda _opening, _records: No
     run = directory.read()
     openings = ((path, read_opening(path)) for path in directory.journal_paths())
     known = sorted((o.start, o.time_s, path) for path, o in openings if o is not None)
-    journals = tuple(
-        status for _, _, path in known if (status := journal_status(path, see)) is not None
-    )
+    found = (journal_status(path, onlooker) for _, _, path in known)
+    journals = tuple(status for status in found if status is not None)
     num_rows = sum(journal.num_rows for journal in journals)
     ending = read_ending(directory, run.num_starts)
     return RunStatus(
@@ -119,55 +91,6 @@ def run_status(directory: RunDirectory, see: See = lambda _opening, _records: No
         set_aside=tuple(read_set_aside(directory)),
         unreadable=tuple(unreadable_journals(directory)),
     )
-
-
-def journal_status(path: Path, see: See = lambda _opening, _records: None) -> JournalStatus | None:
-    """One journal, read from its start to its end; None when it does not begin as a journal
-    does.
-
-    Args:
-        path: the journal's.
-        see: called with all records.
-    """
-    opening: Opening | None = None
-    num_rows, num_records, num_lost, last_seq, last_s = 0, 0, 0, -1, 0.0
-    exit_code: int | None = None
-    reader = JournalReader(path)
-    try:
-        for batch in read_batches(reader):
-            records = [record for _, record in batch]
-            if opening is None and records:
-                opening = Opening.of(records[0])
-            num_records += len(records)
-            kinds = [record.get("kind") for record in records]
-            num_rows += kinds.count("row")
-            lost = [record["num_lost"] for record in records if "num_lost" in record]
-            num_lost += sum(number for number in lost if isinstance(number, int))
-            times = [record.get("time_s") for record in records]
-            last_s = max(last_s, *(t for t in times if isinstance(t, (int, float))), 0.0)
-            seqs = [record.get("seq") for record in records]
-            last_seq = max(last_seq, num_records - 1, *(n for n in seqs if isinstance(n, int)))
-            for kind, record in zip(kinds, records, strict=True):
-                if kind == "finish" and isinstance(record.get("exit_code"), int):
-                    exit_code = record["exit_code"]
-            if opening is not None:
-                see(opening, records)
-        if opening is None:
-            return None
-        return JournalStatus(
-            opening=opening,
-            num_rows=num_rows,
-            last_s=last_s,
-            exit_code=exit_code,
-            num_torn_bytes=reader.num_bytes_left(),
-            num_damaged=reader.num_damaged,
-            num_missing=max(0, last_seq + 1 - num_records - reader.num_damaged),
-            num_lost=num_lost,
-        )
-    except ValueError:
-        return None
-    finally:
-        reader.close()
 
 
 def delivery_statuses(directory: RunDirectory, num_rows: int) -> tuple[DeliveryStatus, ...]:

@@ -39,7 +39,7 @@ can have, and fewer than Python writes as decimal ones.
 
 ROW_PREFIX = b'{"kind":"row",'
 
-_NONFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NONFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -178,7 +178,7 @@ def decode_metrics(record: Mapping[str, Any]) -> tuple[str, float, dict[str, Jso
     if not isinstance(metrics, dict) or not isinstance(step_key, str):
         raise ValueError("a row without metrics or step key")
     if isinstance(step, str):
-        step = _NONFINITE.get(step)
+        step = NONFINITE.get(step)
     if not isinstance(step, (int, float)):
         raise ValueError("a row without a step")
     if not nonfinite and not large:
@@ -190,7 +190,7 @@ def decode_metrics(record: Mapping[str, Any]) -> tuple[str, float, dict[str, Jso
         step,
         {
             **metrics,
-            **{k: _NONFINITE.get(str(v), math.nan) for k, v in (nonfinite or {}).items()},
+            **{k: NONFINITE.get(str(v), math.nan) for k, v in (nonfinite or {}).items()},
             **{k: int(str(v)[:MAX_DIGITS], 16) for k, v in (large or {}).items()},
         },
     )

@@ -25,7 +25,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -225,13 +225,40 @@ class JournalReader:
             taken whole.
             has_rows: False passes over the metrics rows without parsing them.
         """
-        lines = [
-            (end, line)
-            for end, line in self._lines(max_bytes)
-            if has_rows or not line.startswith(ROW_PREFIX)
-        ]
+        return self.parsed(self.take(max_bytes), has_rows=has_rows)
+
+    def take(self, max_bytes: int = READ_BYTES) -> bytes:
+        """The same as they stand: the next complete lines, of which nothing is known."""
+        self._open()
+        data = os.pread(self._fd, max_bytes, self.offset)
+        while data and b"\n" not in data and len(data) < MAX_LINE_BYTES:
+            more = os.pread(
+                self._fd, max(max_bytes, len(data)), self.offset + len(data)
+            )  # doubling: linear in the line
+            if not more:
+                return b""
+            data += more
+        cut = data.rfind(b"\n") + 1
+        is_overlong = bool(data) and not cut
+        self.offset += len(data) if is_overlong else cut
+        start = 0
+        if cut and self._is_skipping:
+            start = data.index(b"\n") + 1
+            self.num_damaged += 1
+        self._is_skipping = is_overlong or (self._is_skipping and not cut)
+        return data[start:cut]
+
+    def parsed(self, lines: bytes, *, has_rows: bool = True) -> list[tuple[int, dict[str, Any]]]:
+        """The records in the lines that were taken last, each with the offset behind it."""
+        end = self.offset - len(lines)
+        ends, wanted = [], []
+        for line in lines.split(b"\n")[:-1]:
+            end += len(line) + 1
+            if has_rows or not line.startswith(ROW_PREFIX):
+                ends.append(end)
+                wanted.append(line)
         records = []
-        for (end, line), record in zip(lines, _parsed([line for _, line in lines]), strict=True):
+        for end, line, record in zip(ends, wanted, _parsed(wanted), strict=True):
             if isinstance(record, dict) and not _is_too_deep(line, record):
                 records.append((end, record))
             else:
@@ -252,35 +279,6 @@ class JournalReader:
             os.close(fd)
             raise OSError(f"{self.path} is not a regular file")
         self._fd = fd
-
-    def _lines(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
-        self._open()
-        data = os.pread(self._fd, max_bytes, self.offset)
-        while data and b"\n" not in data and len(data) < MAX_LINE_BYTES:
-            more = os.pread(
-                self._fd, max(max_bytes, len(data)), self.offset + len(data)
-            )  # doubling: linear in the line
-            if not more:
-                return
-            data += more
-        cut = data.rfind(b"\n") + 1
-        if data and not cut:
-            self._skip_overlong(len(data))
-            return
-        start = 0
-        while start < cut:
-            end = data.index(b"\n", start) + 1
-            self.offset += end - start
-            if self._is_skipping:
-                self._is_skipping = False
-                self.num_damaged += 1
-            else:
-                yield self.offset, data[start:end]
-            start = end
-
-    def _skip_overlong(self, num_bytes: int) -> None:
-        self.offset += num_bytes
-        self._is_skipping = True
 
 
 def _parsed(lines: Sequence[bytes]) -> Sequence[object]:

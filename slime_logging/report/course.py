@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from operator import le
 
 MAX_STRETCHES = 256
 """A course is thinned out when it would have more."""
@@ -79,6 +77,7 @@ class Course:
     step_to: float = -math.inf
     _stretches: list[Stretch] = field(default_factory=list)
     _per_stretch: int = 1
+    _at_most: int = MAX_STRETCHES
     _begins: bool = True
 
     def begin_line(self) -> None:
@@ -87,11 +86,25 @@ class Course:
         """
         self._begins = True
 
-    def add_all(self, steps: Sequence[float], values: Sequence[float]) -> None:
+    def add_all(
+        self,
+        steps: Sequence[float],
+        values: Sequence[float],
+        at_most: int = MAX_STRETCHES,
+        *,
+        are_rising: bool = False,
+    ) -> None:
         """Take in points. A step below the one before begins a new line: the run went back to a
         checkpoint.
+
+        Args:
+            steps: of the points.
+            values: as many.
+            at_most: into how many stretches the course is cut from now on.
+            are_rising: the steps are known to be finite and not to fall.
         """
-        if math.isfinite(_sum(steps)) and math.isfinite(_sum(values)) and is_rising(steps):
+        self._at_most = at_most
+        if are_rising and math.isfinite(_sum(values)):
             self._add_run(steps, values)
             return
         begin = 0
@@ -114,7 +127,8 @@ class Course:
                 lines.append([])
             lines[-1].append(stretch)
         if self.last is not None and lines[-1][-1].num > 1:
-            lines[-1].append(_stretch([self.last[0]], [self.last[1]]))
+            step, value = self.last
+            lines[-1].append(Stretch(step, step, value, value, value, 1))
         return lines
 
     def _add_run(self, steps: Sequence[float], values: Sequence[float]) -> None:
@@ -127,39 +141,43 @@ class Course:
         elif steps[0] < self.last[0]:
             self._begins = True
         if self._begins:
-            self._stretches.append(_stretch(steps[:1], values[:1]))
+            self._stretches.append(self._stretch(steps, values, 0, 1))
             self._stretches[-1].is_start = True
             self._begins, begin = False, 1
         self.last = (steps[-1], values[-1])
         self.num_points += end
-        self.low, self.high = min(self.low, min(values)), max(self.high, max(values))
         self.step_from = min(self.step_from, steps[0])
         self.step_to = max(self.step_to, steps[-1])
-        while len(self._stretches) + (end - begin) / self._per_stretch >= MAX_STRETCHES:
+        while len(self._stretches) + (end - begin) / self._per_stretch >= self._at_most:
             self._halve()
         room = self._per_stretch - self._stretches[-1].num
         if room > 0 and not self._stretches[-1].is_start and begin < end:
-            cut = min(end, begin + room)
-            later = _stretch(steps[begin:cut], values[begin:cut])
+            later = self._stretch(steps, values, begin, min(end, begin + room))
             self._stretches[-1] = self._stretches[-1].joined(later)
-            begin = cut
+            begin += room
         for cut in range(begin, end, self._per_stretch):
-            behind = cut + self._per_stretch
-            self._stretches.append(_stretch(steps[cut:behind], values[cut:behind]))
+            behind = min(end, cut + self._per_stretch)
+            self._stretches.append(self._stretch(steps, values, cut, behind))
+
+    def _stretch(
+        self, steps: Sequence[float], values: Sequence[float], begin: int, end: int
+    ) -> Stretch:
+        part = values[begin:end]
+        low, high = min(part), max(part)
+        if low < self.low:
+            self.low = low
+        if high > self.high:
+            self.high = high
+        return Stretch(steps[begin], steps[end - 1], low, high, _sum(part), end - begin)
 
     def _halve(self) -> None:
         """Join the stretches by pairs; across the beginnings of lines only where there are too many
         of those.
         """
         self._stretches = _joined(self._stretches, 2, is_across_lines=False)
-        if len(self._stretches) > MAX_STRETCHES * 3 // 4:
+        if len(self._stretches) > self._at_most * 3 // 4:
             self._stretches = _joined(self._stretches, 2, is_across_lines=True)
         self._per_stretch *= 2
-
-
-def is_rising(steps: Sequence[float]) -> bool:
-    """Whether no step is below the one before."""
-    return all(map(le, steps, islice(steps, 1, None)))
 
 
 def _sum(values: Sequence[float]) -> float:
@@ -183,10 +201,6 @@ def _breaks(steps: Sequence[float], values: Sequence[float]) -> Iterator[tuple[i
         else:
             before = step
     yield len(values), False
-
-
-def _stretch(steps: Sequence[float], values: Sequence[float]) -> Stretch:
-    return Stretch(steps[0], steps[-1], min(values), max(values), _sum(values), len(values))
 
 
 def _joined(stretches: Sequence[Stretch], size: int, *, is_across_lines: bool) -> list[Stretch]:

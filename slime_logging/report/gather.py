@@ -6,21 +6,25 @@ Policy: the directories are hostile input, like for every reader of them.
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from slime_logging.backends.forms import JOB, by_role
 from slime_logging.delivery.fold import ConfigFold
 from slime_logging.delivery.status import RunStatus, run_status
 from slime_logging.layout.diff import MISSING, Difference, logged_differences, role_differences
-from slime_logging.record.entries import Opening, decode_config, decode_metrics
+from slime_logging.record.columns import RowBatch, Rows
+from slime_logging.record.entries import Opening, decode_config
 from slime_logging.record.run import RunDirectory, RunFile
-from slime_logging.report.columns import Columns
+from slime_logging.report.columns import columns_of
 from slime_logging.report.metrics import Group, Metrics
 from slime_logging.report.samples import Reference, SampleTable, sample_tables
-from slime_logging.report.sources import Source, Sources
+from slime_logging.report.sources import Sources
 from slime_logging.report.texts import natural, shortened, shown
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
@@ -115,13 +119,12 @@ class _Reader:
         self._advance = advance
         self._fold = ConfigFold()
         self._opening: Opening | None = None
-        self._columns = Columns(lambda *_: None, lambda *_: None)
         self._references: list[Reference] = []
 
     def read(self, directory: RunDirectory) -> None:
         """From start to end."""
-        self.status = run_status(directory, self._see)
-        self._columns.flush()
+        with _without_collector():
+            self.status = run_status(directory, self)
         self.config: RunConfig = self._fold.config(self.status.run.roles)
 
     def part(self) -> RunPart:
@@ -136,33 +139,45 @@ class _Reader:
             num_sample_tables=len(self._references),
         )
 
-    def _see(self, opening: Opening, records: Sequence[dict[str, Any]]) -> None:
-        if opening is not self._opening:
-            self._begin(opening)
-        before = self.num_rows
+    def see_records(self, opening: Opening, records: Sequence[dict[str, Any]]) -> None:
+        """As an onlooker: records of any kind."""
+        refer = partial(self._refer, opening)
+        self._take(opening, columns_of(records, refer))
         for record in records:
-            kind = record.get("kind")
-            try:
-                if kind == "row":
-                    self._columns.add(*decode_metrics(record))
-                    self.num_rows += 1
-                elif kind == "config":
+            if record.get("kind") == "config":
+                with suppress(ValueError):  # malformed: passed over, like by every reader
                     self._fold.add(decode_config(record, opening))
-            except ValueError:  # malformed: passed over, like by every reader
-                continue
-        self._advance(self.num_rows - before)
 
-    def _begin(self, opening: Opening) -> None:
-        self._columns.flush()
-        self._opening = opening
-        source: Source = self.sources.of(opening)
-        self._metrics.begin(source)
-        self._columns = Columns(
-            lambda *taken: self._metrics.take(source, *taken),
-            lambda name, step, file: self._references.append(
-                Reference(name=name, step=step, file=file, source=source)
-            ),
-        )
+    def see_rows(self, opening: Opening, batch: RowBatch) -> None:
+        """As an onlooker: rows that were read at once."""
+        self._take(opening, batch.columns())
+
+    def _take(self, opening: Opening, tables: Sequence[Rows]) -> None:
+        if opening is not self._opening:
+            self._opening = opening
+            self._source = self.sources.of(opening)
+            self._metrics.begin(self._source)
+        for rows in tables:
+            self._metrics.take(self._source, rows)
+        num_rows = sum(len(rows.steps) for rows in tables)
+        self.num_rows += num_rows
+        self._advance(num_rows)
+
+    def _refer(self, opening: Opening, name: str, step: float, file: str) -> None:
+        source = self.sources.of(opening)
+        self._references.append(Reference(name=name, step=step, file=file, source=source))
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Millions of values and no cycles: the collector of garbage would only look through them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _labels(runs: Sequence[RunFile]) -> list[str]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
-from slime_logging.backends.forms import as_double, is_number
+from slime_logging.backends.forms import as_double, clean_text, is_number
+from slime_logging.record.columns import Rows
 from slime_logging.report.chart import Chart, chart
 from slime_logging.report.course import Course
 from slime_logging.report.sources import SYSTEM, Source
@@ -59,24 +60,24 @@ class Metrics:
             if source.order in courses:
                 courses[source.order].begin_line()
 
-    def take(
-        self, source: Source, name: str, axis: str, steps: Sequence[float], values: Sequence[Json]
-    ) -> None:
-        """Values of one metric, in their order."""
-        if set(map(type, values)) <= {int, float}:
+    def take(self, source: Source, rows: Rows) -> None:
+        """Rows of one process, in their order."""
+        are_rising, at_most = rows.are_rising, self._num_stretches()
+        for name, (steps, values, are_numbers) in rows.columns.items():
+            name = clean_text(name)
             numbers: Sequence[float] = values  # type: ignore[assignment]
-        else:
-            texts = [v for v in values if not (isinstance(v, bool) or is_number(v))]
-            if texts:
-                self._take_text(source.order, name, texts[-1])
-            pairs = [
-                (step, as_double(v))  # type: ignore[arg-type]
-                for step, v in zip(steps, values, strict=True)
-                if isinstance(v, bool) or is_number(v)
-            ]
-            steps, numbers = [s for s, _ in pairs], [v for _, v in pairs]
-        if numbers and (course := self._course(source.order, name, axis)) is not None:
-            course.add_all(steps, numbers)
+            if not are_numbers:
+                texts = [v for v in values if not (isinstance(v, bool) or is_number(v))]
+                if texts:
+                    self._take_text(source.order, name, texts[-1])
+                pairs = [
+                    (step, as_double(v))  # type: ignore[arg-type]
+                    for step, v in zip(steps, values, strict=True)
+                    if isinstance(v, bool) or is_number(v)
+                ]
+                steps, numbers = [s for s, _ in pairs], [v for _, v in pairs]
+            if numbers and (course := self._course(source.order, name, rows.step_key)) is not None:
+                course.add_all(steps, numbers, at_most, are_rising=are_rising)
 
     def groups(self, axes: Mapping[str, str]) -> tuple[Group, ...]:
         """The metrics by prefix: those of the run's table of axes first, hosts' system metrics last
@@ -101,6 +102,11 @@ class Metrics:
         self._axis_of.setdefault(name, axis)
         return self._courses.setdefault(name, {}).setdefault(order, Course())
 
+    def _num_stretches(self) -> int:
+        """Into how many a line is cut, among as many lines as there are by now."""
+        num_stretches = NUM_STRETCHES // max(1, self._num_courses)
+        return min(MOST_STRETCHES, max(FEWEST_STRETCHES, num_stretches))
+
     def _take_text(self, order: _Order, name: str, value: Json) -> None:
         if name in self._texts or len(self._texts) < MAX_COURSES:
             self._texts.setdefault(name, {})[order] = shown(value)
@@ -112,8 +118,6 @@ class Metrics:
             self.not_drawn.add(name)
 
     def _group(self, prefix: str, names: Sequence[str]) -> Group:
-        num_stretches = NUM_STRETCHES // max(1, self._num_courses)
-        num_stretches = min(MOST_STRETCHES, max(FEWEST_STRETCHES, num_stretches))
         drawn = [
             name
             for name in names
@@ -138,7 +142,7 @@ class Metrics:
                     shortened(self._axis_of[name]),
                     self._labelled(self._courses[name]),
                     ends[self._axis_of[name]],
-                    num_stretches,
+                    self._num_stretches(),
                 )
                 for name in drawn
             ),

@@ -31,6 +31,7 @@ NAMES = (
     "flat",
     "roles",
     "config",
+    "report",
 )
 DEFAULT_OUTPUT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 PACKAGES = ("wandb", "tensorboard", "tensorboardX", "trackio", "mlflow", "orjson")

@@ -15,10 +15,11 @@ from slime_logging.delivery import delivery as delivery_module
 from slime_logging.delivery import feed as feed_module
 from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.feed import Feed
-from slime_logging.delivery.status import journal_rows, journal_status
+from slime_logging.delivery.status import journal_rows
 from slime_logging.delivery.verify import verify
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
+from slime_logging.record.journal_status import journal_status
 from slime_logging.record.reading import count_rows
 from slime_logging.record.run import RunDirectory
 from tests.proofs import file_tracker

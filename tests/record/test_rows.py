@@ -321,7 +321,7 @@ def test_the_status_of_a_run_counts_what_was_not_kept(tmp_path):
     recorder = Recorder(directory, opening, Redactor.of(None, {}))
     recorder.row({STEP: 1, "x": object()}, STEP)
     recorder.finish(0)
-    from slime_logging.delivery.status import journal_status
+    from slime_logging.record.journal_status import journal_status
 
     status = journal_status(next(iter(directory.journal_paths())))
     assert (status.num_rows, status.num_lost) == (1, 1)
