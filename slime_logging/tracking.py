@@ -25,10 +25,12 @@ from slime_logging.redaction.redact import safe_error
 from slime_logging.session.lifetime import (
     changing,
     end,
+    ended_with,
     enter,
     is_joined,
     primaries,
     session_of,
+    session_with,
     swallow,
     tell,
 )
@@ -69,6 +71,7 @@ def init_tracking(
         logger.warning("slime_logging: init_tracking does not use %s", ", ".join(ignored))
     _check_arguments(args)
     if primary:
+        _forget_former_run(args)
         for text in unheard(args, sys.argv, os.environ):
             logger.warning("slime_logging: %s", text)
     _init(args, _settings(args), primary=primary, role=role, wants_client=False)
@@ -179,14 +182,15 @@ def finish_tracking(args: object, exit_code: int = 0) -> None:
 
     Waits up to `--tracking-finish-timeout` seconds for the trackers. What could not be delivered
     stays in the journals, and the command that delivers it is printed. May be called more than
-    once; never raises.
+    once; never raises. The same arguments may begin a run again: a new one, unless their
+    `wandb_run_id` was given or `--tracking-resume` asks to continue.
 
     Args:
-        args: the arguments that this process joined with.
+        args: the arguments that this process joined with; with others nothing ends.
         exit_code: 0 for a job that ended well.
     """
     with changing():
-        session = session_of(args)
+        session = session_with(args)
         if session is not None:
             end(session, exit_code)
 
@@ -256,6 +260,15 @@ def _init_primary(args: Namespace, settings: Settings, role: str | None) -> None
         )
     for name, address in session.directory.read().addresses.items():
         tell(f"slime_logging: {name}: {address}")
+
+
+def _forget_former_run(args: Namespace) -> None:
+    """The id that an ended run of this process left in its arguments does not ask to continue it;
+    one that was given there does.
+    """
+    former = ended_with(args)
+    if former and former.minted_id and former.minted_id == getattr(args, "wandb_run_id", None):
+        args.wandb_run_id = args.tracking_run_dir = None
 
 
 def _tracker_label(name: str, settings: Settings) -> str:

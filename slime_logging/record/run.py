@@ -126,7 +126,7 @@ class RunDirectory:
         except PermissionError as error:
             raise SettingsError(
                 f"{error.filename or self.path} cannot be made or opened by this user (uid"
-                f" {os.getuid()}): give --tracking-dir a directory that belongs to this user, and"
+                f" {os.geteuid()}): give --tracking-dir a directory that belongs to this user, and"
                 " let all processes of a job run as one user."
             ) from error
 

@@ -17,6 +17,8 @@ import sys
 import threading
 import traceback
 from argparse import Namespace
+from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 
 from slime_logging.delivery.delivery import DeliveryResult
@@ -29,6 +31,8 @@ from slime_logging.settings.options import OPTIONS
 logger = logging.getLogger("slime_logging")
 
 _sessions: list[Session] = []
+_ended: deque[Session] = deque(maxlen=100)
+"""The latest: what is logged with their arguments belongs to no other session."""
 _lock = threading.RLock()
 INTERRUPTED_CODE = 128 + signal.SIGINT
 
@@ -64,29 +68,45 @@ def is_joined(args: Namespace, role: str | None, run_id: str) -> bool:
             and session.recorder.opening.run_id == run_id
         ):
             session.args = args
+            session.known_args = (*session.known_args[-9:], args)
             return True
     return False
 
 
 def session_of(args: object) -> Session | None:
-    """The session that was begun with these arguments, else the latest one of this process."""
-    if _forked_from:
-        _rejoin_after_fork()
-    for session in reversed(_sessions):
-        if session.args is args:
-            return session
-    return _sessions[-1] if _sessions else None
+    """The session that was begun with these arguments, None once it has ended; with arguments that
+    began none, the latest one of this process.
+    """
+    session = session_with(args)
+    if session is not None or not _sessions or ended_with(args) is not None:
+        return session
+    return _sessions[-1]
 
 
 def session_with(args: object) -> Session | None:
     """The session that was begun with exactly these arguments; None once it has ended."""
-    session = session_of(args)
-    return session if session is not None and session.args is args else None
+    if _forked_from:
+        _rejoin_after_fork()
+    return _begun_with(args, _sessions)
+
+
+def ended_with(args: object) -> Session | None:
+    """The latest session that was begun with these arguments and has ended."""
+    return _begun_with(args, _ended)
+
+
+def _begun_with(args: object, sessions: Sequence[Session]) -> Session | None:
+    for session in reversed(sessions):
+        for known in session.known_args:
+            if known is args:
+                return session
+    return None
 
 
 def end(session: Session, exit_code: int) -> None:
     """End a session, and print what its trackers have not confirmed; never raises."""
     _sessions.remove(session)
+    _ended.append(session)
     try:
         results = session.finish(exit_code)
     except Exception as error:

@@ -84,6 +84,8 @@ class Session:
         redactor: Redactor,
     ) -> None:
         self.args = args
+        self.known_args: tuple[object, ...] = (args,)
+        self.minted_id: str | None = None
         self.settings = settings
         self.directory = directory
         self.recorder = recorder
@@ -243,6 +245,7 @@ def _primary(
         session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
     session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
+    session.minted_id = None if settings.run_id else run.run_id
     publish(args, session.address)
     session.deliver(run, settings.delivers, is_shared=run.is_shared)
     return session
@@ -300,7 +303,8 @@ def join(
 
 def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory | None:
     if address.directory is not None:
-        found = see(address, APPEAR_S if address.directory.parent.is_dir() else 0.0)
+        is_shared = os.access(address.directory.parent, os.X_OK)
+        found = see(address, APPEAR_S if is_shared else 0.0)
         return found if found is None or found.read().outpost_of is None else None
     beside = RunAddress(run_id=address.run_id, directory=Path(settings.directory) / address.run_id)
     return see(beside, JOIN_WAIT_S)
