@@ -169,13 +169,13 @@ def test_what_must_not_be_delivered_is_told_and_holds_up_no_other_run(tmp_path, 
 
 
 def test_killed_at_random_nothing_is_lost_and_nothing_doubled(tmp_path, login, nursery):
-    """kill -9 of the follower and of every process of the job, twelve times, and a restart of the run."""
+    """kill -9 of the follower and of every process of the job, eight times, and a restart of the run."""
     chance = random.Random(7)
     place, trackers = tmp_path / "tracking", ("tensorboard", "wandb")
     args = arguments(place, "job", *trackers)
     number, living = 0, {}
     node = login(place.parent)
-    for _ in range(12):
+    for _ in range(8):
         for slot in ("primary", "critic"):
             if slot not in living:
                 given = dict(args)
