@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from slime_logging.errors import RunConflictError, SettingsError
-from slime_logging.hosts.rendezvous import find
+from slime_logging.hosts.rendezvous import WAYS_TO_JOIN, find
 from slime_logging.hosts.workers import tell_workers
 from slime_logging.redaction.redact import safe_error
 from slime_logging.session.lifetime import (
@@ -94,8 +94,8 @@ def init_wandb_secondary(args: Namespace, role: str | None = None) -> None:
     """Join the run in `args.wandb_run_id` with a W&B client of this process's own, in shared mode,
     and the role's configuration.
 
-    Without a run id, or with W&B off, nothing happens. Offline there is no shared mode: the primary
-    delivers for this process too.
+    With W&B off nothing happens. Offline there is no shared mode: the primary delivers for this
+    process too.
 
     Args:
         args: the role's own arguments.
@@ -104,7 +104,7 @@ def init_wandb_secondary(args: Namespace, role: str | None = None) -> None:
     Raises as `init_tracking`.
     """
     settings = _only_wandb(args)
-    if settings is not None and getattr(args, "wandb_run_id", None):
+    if settings is not None:
         _init(args, settings, primary=False, role=role, wants_client=True)
 
 
@@ -229,7 +229,14 @@ def _init(
                 raise safe_error(error, args) from None
             return
         address = find(args) or find_by_job(settings)
-        if address is None or is_joined(args, role, address.run_id):
+        if address is None:
+            logger.error(
+                "slime_logging: %s finds no run to join: its rows are NOT kept. To join, %s.",
+                f"role {role}" if role else "this process",
+                WAYS_TO_JOIN,
+            )
+            return
+        if is_joined(args, role, address.run_id):
             return
         session = join(args, settings, role, address, wants_client=wants_client)
         enter(session)

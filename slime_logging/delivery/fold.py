@@ -5,6 +5,10 @@ Policy: for each key the value with the highest rank stands: a later start of th
 earlier one, within a start what a role says of itself beats what the primary expected of it, what
 was said later (`log_config`) beats both, and among equals the later time does. A value that a later
 start changed is kept beside it under `resume/<start>/<key>`.
+
+The facts of a process stand under `<role>/process/<fact>`. Where several processes of one start
+have one role, those of the last one stand there, and all facts of each under
+`<role>/process/<its label>` too.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from slime_logging.layout.scope import flatten
+from slime_logging.layout.scope import UNPREFIXED_ROLES, flatten, process_label
 from slime_logging.record.entries import ConfigEntry
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
@@ -25,11 +29,12 @@ class ConfigFold:
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], dict[int, tuple[_Rank, Json]]] = {}
+        self._processes: dict[str, dict[tuple[int, str], dict[str, Json]]] = {}
 
     def add(self, entry: ConfigEntry) -> bool:
         """Take one record in; returns whether anything changed that a tracker shows."""
         rank = (entry.start, entry.rank, entry.time_s, entry.journal)
-        has_changed = False
+        has_changed = self._is_of_a_further_process(entry)
         for key, value in entry.values.items():
             by_start = self._said.setdefault((entry.scope, key), {})
             before = by_start.get(entry.start)
@@ -52,10 +57,34 @@ class ConfigFold:
                 was, now = by_start[earlier][1], by_start[later][1]
                 if was != now and not _is_of_a_process(full_key):
                     changes[f"resume/{later}/{full_key}"] = {"before": was, "now": now}
-        scopes.setdefault("", {}).update(changes)
+        scopes.setdefault("", {}).update({**changes, **self._processes_told_apart()})
         return flatten(
             scopes, tuple(dict.fromkeys((*roles, *(scope for scope in scopes if scope))))
         )
+
+    def _is_of_a_further_process(self, entry: ConfigEntry) -> bool:
+        """Note the facts of a process; whether it is not the first one of its role."""
+        is_further = False
+        heads = ("",) if entry.scope else tuple(f"{role}/" for role in UNPREFIXED_ROLES)
+        for head in (f"{head}process/" for head in heads):
+            facts = {k[len(head) :]: v for k, v in entry.values.items() if k.startswith(head)}
+            if facts:
+                place = f"{entry.scope}/{head}" if entry.scope else head
+                of_role = self._processes.setdefault(place, {})
+                is_further |= bool(of_role) and (entry.start, entry.journal) not in of_role
+                of_role.setdefault((entry.start, entry.journal), {}).update(facts)
+        return is_further
+
+    def _processes_told_apart(self) -> dict[str, Json]:
+        """The facts of each process of the last start whose role has several."""
+        apart: dict[str, Json] = {}
+        for place, of_role in self._processes.items():
+            last = max(start for start, _ in of_role)
+            ours = {journal: facts for (start, journal), facts in of_role.items() if start == last}
+            if len(ours) > 1:
+                for journal, facts in sorted(ours.items()):
+                    apart[place + process_label(facts, journal)] = facts
+        return apart
 
 
 def _is_of_a_process(key: str) -> bool:

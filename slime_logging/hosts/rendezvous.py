@@ -8,18 +8,28 @@ token. Nothing here changes the process's environment.
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.hosts.torchrun import Store, job_store, run_key
 from slime_logging.record.run import RunDirectory, check_run_id
 
+logger = logging.getLogger("slime_logging")
+
+T = TypeVar("T")
+
 ENV_TOKEN = "SLIME_LOGGING_RUN"  # noqa: S105 - names a variable, and the value is no secret
+
+TELL_S = 2.0
+"""How long a process waits for its run before it says so."""
 
 APPEAR_S = 2.0
 """How long a published directory may take to show on a network file system (attribute caches live
@@ -84,6 +94,14 @@ def find(args: object, environ: Mapping[str, str] = os.environ) -> RunAddress | 
     return RunAddress.of_token(token) if token else None
 
 
+WAYS_TO_JOIN = (
+    "give it the arguments that the primary got back from init_tracking (wandb_run_id and"
+    " tracking_run_dir are in them), or the run's id as --wandb-run-id, or"
+    f" {ENV_TOKEN}=ID@DIRECTORY, or call join_by_store(None, args) of slime_logging.hosts.rendezvous"
+    " before, where the primary calls publish_to_store(None, args)"
+)
+
+
 def publish_to_store(store: Store | None, args: object) -> None:
     """Publish the run of these arguments in a `torch.distributed` store; call it in the primary,
     after `init_tracking`. Workers that torchrun has started again find this start's run alone.
@@ -112,13 +130,15 @@ def join_by_store(store: Store | None, args: Namespace) -> None:
     Raises:
         RunNotFoundError: the job has no store.
     """
-    token = (job_store() if store is None else store).get(run_key())
+    token = tell_when_waiting(
+        "a run in the torch store", lambda: (store or job_store()).get(run_key())
+    )
     publish(args, RunAddress.of_token(token.decode()))
 
 
 def see(address: RunAddress, wait_s: float = APPEAR_S) -> RunDirectory | None:
-    """The run's directory if this process can see it (same host or shared file system) within
-    `wait_s`, else None.
+    """The run's own directory if this process can see it (same host or shared file system) within
+    `wait_s`, else None. One that a host keeps because it does not see the run's own is not that.
     """
     if address.directory is None:
         return None
@@ -126,10 +146,32 @@ def see(address: RunAddress, wait_s: float = APPEAR_S) -> RunDirectory | None:
     deadline = time.monotonic() + wait_s
     while True:
         try:
-            if directory.read().run_id == address.run_id and os.access(directory.journals, os.W_OK):
-                return directory
+            run = directory.read()
+            if run.run_id == address.run_id and os.access(directory.journals, os.W_OK):
+                if run.outpost_of is None:
+                    return directory
+                if run.outpost_of == address.to_token():
+                    return None
         except RunNotFoundError:
             pass
         if time.monotonic() >= deadline:
             return None
         time.sleep(0.05)
+
+
+def tell_when_waiting(what: str, find_it: Callable[[], T]) -> T:
+    """Call `find_it`, which may wait for `what`: say so after `TELL_S`, and when it was found then.
+    Returns what it returns; None says that nothing was found.
+    """
+    begun_s = time.monotonic()
+    timer = threading.Timer(TELL_S, logger.warning, ("slime_logging: waiting for %s", what))
+    timer.daemon = True
+    timer.start()
+    try:
+        found = find_it()
+    finally:
+        timer.cancel()
+    waited_s = time.monotonic() - begun_s
+    if waited_s > TELL_S and found is not None:
+        logger.warning("slime_logging: found after %.1f s: %s", waited_s, what)
+    return found

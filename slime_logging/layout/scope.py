@@ -139,6 +139,13 @@ def to_json_mapping(values: Mapping[str, object]) -> dict[str, Json]:
     return {str(key): to_json(value) for key, value in values.items()}
 
 
+def process_label(facts: Mapping[str, Json], journal: str) -> str:
+    """What a process is called among those of its run: its host and pid, to be read, and the end of
+    its journal's name, because two hosts may have one name.
+    """
+    return f"{facts.get('host')}-{facts.get('pid')}-{journal[-6:]}".replace("/", "-")[:120]
+
+
 def flatten(scopes: Mapping[str, Mapping[str, Json]], roles: Sequence[str]) -> RunConfig:
     """The scopes as one run configuration: the flat view that most trackers show, and the view by
     role.

@@ -19,7 +19,7 @@ from typing import Any
 from slime_logging.errors import RunConflictError, RunNotFoundError, SettingsError
 from slime_logging.hosts.election import Key, ask_in_ray, claim_in_ray, turn
 from slime_logging.hosts.identity import jobs_of
-from slime_logging.hosts.rendezvous import ENV_TOKEN, RunAddress
+from slime_logging.hosts.rendezvous import ENV_TOKEN, RunAddress, tell_when_waiting
 from slime_logging.layout.scope import RoleConfig
 from slime_logging.record.journal import is_written
 from slime_logging.record.run import RunDirectory, check_run_id, mint_run_id
@@ -57,6 +57,13 @@ def meet(
                 f"make=False, but nothing says which run: give name= or id=, or set {ENV_TOKEN}."
             )
         return _made(args, settings), None
+    what = f"the run {' '.join(key[1:])!r}, which is not in {settings.directory} yet"
+    return tell_when_waiting(what, lambda: _meet_in_time(args, settings, key, make, is_resuming))
+
+
+def _meet_in_time(
+    args: RoleConfig, settings: Settings, key: Key, make: bool | None, is_resuming: bool
+) -> tuple[Session, Any]:
     deadline = time.monotonic() + JOIN_WAIT_S
     while True:
         found = _in_ray(args, settings, key, make, is_resuming) if _is_ray_up() else None

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from slime_logging.hosts.relay import ensure
 from slime_logging.hosts.relay_status import bring_by_hand, wait_until_carried
-from slime_logging.hosts.rendezvous import RunAddress
+from slime_logging.hosts.rendezvous import WAYS_TO_JOIN, RunAddress
 from slime_logging.layout.scope import run_roles
 from slime_logging.record.run import RUN_FILE, RunDirectory, RunFile
 from slime_logging.redaction.redact import Redactor
@@ -50,6 +50,12 @@ class Outpost:
         self._timeout_s = min(settings.finish_timeout_s, MAX_WAIT_S)
         self.directory = RunDirectory(settings.directory / address.run_id)
         self.directory.create()
+        where, run_id = settings.directory, address.run_id
+        self._miss = (
+            f"does not see the run's directory {address.directory}"
+            if address.directory
+            else f"finds no run {run_id} below {where} (to join: {WAYS_TO_JOIN})"
+        )
         described = describe_run(address.run_id, settings, run_roles(args), redactor)
         self.run: RunFile = replace(
             described, num_starts=address.start, outpost_of=address.to_token()
@@ -66,9 +72,10 @@ class Outpost:
         if self._is_carried:
             return
         logger.error(
-            "slime_logging: %s on host %s does not see the run's directory%s. %s",
+            "slime_logging: %s on host %s %s%s. %s",
             f"role {role}" if role else "a process without a role",
             socket.gethostname(),
+            self._miss,
             ", and sends its rows to W&B alone, from here" if self.delivers else "",
             bring_by_hand(self.directory.path),
         )

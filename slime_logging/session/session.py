@@ -23,7 +23,7 @@ from slime_logging.backends.packages import require_packages
 from slime_logging.delivery.delivery import DeliveryResult
 from slime_logging.delivery.spec import DeliverySpec, tracker_environment
 from slime_logging.hosts.relay import flush
-from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see
+from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see, tell_when_waiting
 from slime_logging.hosts.roles import roles_that_never_joined
 from slime_logging.layout.scope import (
     UNPREFIXED_ROLES,
@@ -32,6 +32,7 @@ from slime_logging.layout.scope import (
     late_values,
     own_values,
     primary_scopes,
+    process_label,
     run_roles,
     scope_of,
     to_json_mapping,
@@ -304,10 +305,11 @@ def join(
 def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory | None:
     if address.directory is not None:
         is_shared = os.access(address.directory.parent, os.X_OK)
-        found = see(address, APPEAR_S if is_shared else 0.0)
-        return found if found is None or found.read().outpost_of is None else None
-    beside = RunAddress(run_id=address.run_id, directory=Path(settings.directory) / address.run_id)
-    return see(beside, JOIN_WAIT_S)
+        return see(address, APPEAR_S if is_shared else 0.0)
+    place = Path(settings.directory) / address.run_id
+    beside = RunAddress(run_id=address.run_id, directory=place)
+    what = f"the run {address.run_id} in {place} (up to {JOIN_WAIT_S:.0f} s)"
+    return tell_when_waiting(what, lambda: see(beside, JOIN_WAIT_S))
 
 
 def _opening(
@@ -349,7 +351,8 @@ def _record_process(session: Session, args: Namespace) -> None:
     facts = session.redactor.config(to_json_mapping(process_facts(args)))
     role = session.role
     if role is None:
-        label = "primary" if session.is_primary else f"{facts['host']}-{facts['pid']}"
+        journal = session.recorder.opening.journal
+        label = "primary" if session.is_primary else process_label(facts, journal)
         session.recorder.config("", RANK_OWN, {f"process/{label}": dict(facts)})
     elif role in UNPREFIXED_ROLES:
         session.recorder.config(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,49 @@ def test_facts_of_processes_are_not_reported_as_changed_on_resume():
         entry({"process/pid": 2}, scope="critic", start=2),
     )
     assert values == {"critic/process/pid": 2}
+
+
+def facts_of(host: str, journal: str, *, scope="explorer", start=1, head="") -> ConfigEntry:
+    values = {f"{head}process/host": host, f"{head}process/pid": 1}
+    return entry(values, scope=scope, start=start, journal=journal, rank=1)
+
+
+@pytest.mark.parametrize(
+    ("scope", "head", "place"),
+    [("explorer", "", "explorer/process/"), ("", "actor/", "actor/process/")],
+)
+def test_the_facts_of_several_processes_of_a_role_are_all_kept(scope, head, place):
+    """Also of those whose hosts have one name and whose pids are equal."""
+    hosts = ("h1", "h2", "h3", "h3")
+    entries = [
+        facts_of(host, f"explorer-00000{number}", scope=scope, head=head)
+        for number, host in enumerate(hosts)
+    ]
+    values = folded(*entries)
+    assert values == folded(*reversed(entries))
+    kept = [value for key, value in values.items() if isinstance(value, dict)]
+    assert kept == [{"host": host, "pid": 1} for host in hosts]
+    assert all(key.startswith(place) for key in values)
+    assert values[f"{place}host"] == "h3"
+
+
+def test_the_only_process_of_a_role_stands_once_whatever_the_start_before_had():
+    values = folded(facts_of("h1", "a"), facts_of("h2", "b"), facts_of("h9", "c", start=2))
+    assert values == {"explorer/process/host": "h9", "explorer/process/pid": 1}
+
+
+def test_a_further_process_is_a_change_though_its_facts_are_equal():
+    fold = ConfigFold()
+    assert fold.add(facts_of("h", "a"))
+    assert fold.add(facts_of("h", "b"))
+    assert not fold.add(facts_of("h", "b"))
+
+
+def test_a_key_of_a_role_that_is_called_process_is_no_fact():
+    values = folded(
+        entry({"lr": 1}, scope="process"), entry({"lr": 1}, scope="process", journal="k")
+    )
+    assert values == {"process/lr": 1}
 
 
 def test_the_roles_view_holds_each_roles_own_values():
