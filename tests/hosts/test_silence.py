@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import slime_logging as sl
+from slime_logging.delivery.status import journal_config
 from slime_logging.hosts.rendezvous import ENV_TOKEN, join_by_store
 from slime_logging.record.run import RunDirectory
 from slime_logging.slime.wandb_utils import init_wandb_secondary
@@ -85,17 +86,16 @@ def test_a_store_that_nobody_publishes_in_is_waited_for_aloud(tmp_path, caplog):
 
 def test_several_processes_of_a_role_and_of_none_keep_their_facts(tmp_path):
     """Host and pid are equal here, as they can be in containers."""
-    args = job(tmp_path, wandb_run_id="job")
-    sl.init_tracking(args)
-    for role in ("explorer",) * 4 + (None,) * 3:
-        sl.init_tracking(Namespace(**vars(args)), primary=False, role=role)
-    from slime_logging.delivery.status import journal_config
-
-    values = journal_config(RunDirectory(tmp_path / "job"), ("actor",)).values
+    runs = [
+        sl.join(id="job", directory=tmp_path, role=role, trackers=["tensorboard"])
+        for role in (None,) + ("explorer",) * 4 + (None,) * 3
+    ]
+    values = journal_config(RunDirectory(tmp_path / "job"), ()).values
     for head, number in (("explorer/process/", 4), ("process/", 1 + 3)):
         facts = [v for k, v in values.items() if k.startswith(head) and isinstance(v, dict)]
         assert len(facts) == number
         assert all("host" in each and "pid" in each for each in facts)
-    sl.finish_tracking(args)
+    for each in reversed(runs):
+        each.finish()
     code, text = run("verify", tmp_path / "job")
     assert code == 0, text
