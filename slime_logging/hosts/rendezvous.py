@@ -94,6 +94,7 @@ def find(args: object, environ: Mapping[str, str] = os.environ) -> RunAddress | 
     return RunAddress.of_token(token) if token else None
 
 
+WAYS_TO_JOIN = (
     "give it the arguments that the primary got back from init_tracking (wandb_run_id and"
     f" tracking_run_dir are in them), or --wandb-run-id, or {ENV_TOKEN}=ID@DIRECTORY,"
     " or call join_by_store(None, args) of slime_logging.hosts.rendezvous before, where the primary"
