@@ -101,3 +101,19 @@ class Readable(Protocol):
 
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """The configuration that the tracker holds for the run."""
+
+
+class ShowsMedia(Protocol):
+    """A readable backend whose tracker holds samples and images beside the rows that refer to
+    them, and can be asked for those too.
+
+    `media(row, run)` is what it should hold for a row, by the metric's name: nothing for a file
+    that the run itself has no more. `read_media` is what it does hold. Contents are compared by
+    their digests.
+    """
+
+    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
+        """The table or image of each metric of this row that has one."""
+
+    def read_media(self, run: RunFacts) -> Iterator[Point]:
+        """Every table and image that the tracker holds for the run."""

@@ -11,6 +11,7 @@ import json
 import logging
 import math
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
@@ -59,6 +60,11 @@ def canonical(value: Json) -> str:
     1.0 and from true.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def digest(value: Json) -> str:
+    """The same text for equal JSON values, of 64 characters."""
+    return sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def clean_text(text: str) -> str:

@@ -37,12 +37,13 @@ def verify(
     option: OptionOption = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
-    """Read the trackers back and compare them with the journals, row by row and key by key.
+    """Read the trackers back and compare them with the journals: rows, configuration, samples, and
+    images.
 
-    Exit code 0 only if every row and every configuration key is there once and equal. What is
-    missing, doubled or different is printed; `slime-logging sync RUN --repair` sends what is
-    missing. Where hosts share no disk, name the directories of all of them: their journals are read
-    as one run. A role that the job expected and that never joined is told, and is not equal.
+    Exit code 0 only if each is there once and equal. What is missing, doubled or different is
+    printed; `slime-logging sync RUN --repair` sends the rows that are missing. Where hosts share no
+    disk, name the directories of all of them: their journals are read as one run. A role that the
+    job expected and that never joined is told, and is not equal.
     """
     from slime_logging.delivery.verify import verify as compare
     from slime_logging.hosts.merge import SeenTogether
@@ -73,6 +74,7 @@ def _print(verdict: Verdict, *, is_running: bool) -> None:
     out = console()
     rows = f"{verdict.num_rows:,} rows ({verdict.num_points:,} points)"
     head = f"{verdict.backend}: {rows}, {verdict.num_keys:,} config keys"
+    head += f", {verdict.num_media:,} samples or images" if verdict.num_media else ""
     is_on_its_way = is_running and not (verdict.doubled or verdict.unknown or verdict.unreadable)
     word = "not all there yet" if is_on_its_way else "NOT EQUAL"
     out.print(plain(f"{head}: {'equal' if verdict.is_equal else word}"))
@@ -80,6 +82,7 @@ def _print(verdict: Verdict, *, is_running: bool) -> None:
         "unreadable": [f"{j.name}: {j.reason}" for j in verdict.unreadable],
         "missing": [f"row {r.row_id} ({r.step_key} = {r.step})" for r in verdict.missing],
         "doubled": [str(point)[:200] for point in verdict.doubled],
+        "media": [f"{text}: is not there as it was logged" for text in verdict.media],
         "unknown": [str(point)[:200] for point in verdict.unknown],
         "config": [
             f"{d.key}: should be {str(d.expected)[:100]}, "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from slime_logging.backends import new_backend
-from slime_logging.backends.base import Readable
+from slime_logging.backends.base import Backend, Readable, ShowsMedia
 from slime_logging.delivery.marks import difference, mark_of, marks_of
 from slime_logging.delivery.status import journal_config, journal_rows
 from slime_logging.errors import TrackingError
@@ -37,6 +37,7 @@ class Verdict:
     """What `verify` found. `missing` rows lack at least one point; `doubled` and `unknown` points
     are there too often, or by no row.
 
+    `media` names the samples and images that are not there as they were logged, of `num_media`.
     `num_points` counts what the tracker should hold (W&B and TensorBoard: one a row, MLflow: one a
     metric).
     """
@@ -49,12 +50,15 @@ class Verdict:
     unknown: tuple[Point, ...]
     config: tuple[ConfigDifference, ...]
     num_keys: int
+    media: tuple[str, ...] = ()
+    num_media: int = 0
     unreadable: tuple[UnreadableJournal, ...] = ()
 
     @property
     def is_equal(self) -> bool:
         """Nothing lost, nothing doubled, nothing different, and every journal could be read."""
-        return not (self.missing or self.doubled or self.unknown or self.config or self.unreadable)
+        wrong = self.missing or self.doubled or self.unknown or self.config or self.media
+        return not (wrong or self.unreadable)
 
 
 def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
@@ -77,6 +81,7 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
     wanted = readable.config_as_held(config)
     extras = [p for p in readable.read_points(facts) if mark_of(p) in extra] if extra else []
     known = set(expected) if extras else set()
+    media, num_media = _media_lacking(directory, tracker, facts)
     return Verdict(
         backend=backend,
         num_rows=counts[0],
@@ -86,6 +91,8 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
         unknown=tuple({p: None for p in extras if mark_of(p) not in known}),
         config=_differences(wanted, readable.read_config(facts)),
         num_keys=len(wanted),
+        media=media,
+        num_media=num_media,
         unreadable=tuple(unreadable_journals(directory)),
     )
 
@@ -105,6 +112,25 @@ def _rows_lacking(directory: RunDirectory, readable: Readable, lacking: set[int]
     for row in journal_rows(directory) if lacking else ():
         if any(mark_of(point) in lacking for point in readable.points(row)):
             yield row
+
+
+def _media_lacking(
+    directory: RunDirectory, tracker: Backend, facts: RunFacts
+) -> tuple[tuple[str, ...], int]:
+    """Which samples and images the tracker lacks, or holds otherwise, and how many it should
+    hold.
+    """
+    if not hasattr(tracker, "read_media"):
+        return (), 0
+    shows = cast(ShowsMedia, tracker)
+    expected = {
+        mark: f"{name} ({row.step_key} = {row.step})"
+        for row in journal_rows(directory)
+        if any(isinstance(value, dict) for value in row.metrics.values())
+        for name, mark in shows.media(row, facts).items()
+    }
+    held = set(shows.read_media(facts)) if expected else set()
+    return tuple(text for mark, text in expected.items() if mark not in held), len(expected)
 
 
 def _differences(wanted: dict[str, Json], held: dict[str, Json]) -> tuple[ConfigDifference, ...]:

@@ -67,6 +67,24 @@ def test_samples_are_shown_as_a_table(tracker: Tracker, run: RunFacts) -> None:
     assert "x" * 20_000 in text
     assert "1 + 1 = ?" in text
     assert ("<script>" in text) == (tracker.name != "trackio")  # its page shows HTML
+    _assert_compared(tracker, run)
+
+
+def _assert_compared(tracker: Tracker, run: RunFacts) -> None:
+    """The table is told as held, one letter that differs is not; a file that the run has no more is
+    not asked for."""
+    reader = tracker.new()
+    row = scenario.row(1, {"rollout/samples": REFERENCE}, step_key="rollout/step", step=7)
+    gone = {**REFERENCE, "file": "media/gone.jsonl"}
+    missing = scenario.row(2, {"rollout/samples": gone}, step_key="rollout/step", step=8)
+    (mark,) = reader.media(row, run).values()
+    held = set(reader.read_media(run))
+    assert mark in held
+    assert reader.media(missing, run) == {}
+    path = run.directory / FILE
+    path.write_text(path.read_text().replace("1 + 1", "1 + 2"))
+    (changed,) = reader.media(row, run).values()
+    assert changed not in held
 
 
 def _wandb(run: RunFacts) -> Iterator[str]:

@@ -44,7 +44,11 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
     }, json.dumps(row, default=str)
     assert len(list(directory.path.rglob("wandb/*/files/media/**/*.png"))) == 1
     result = CliRunner().invoke(app, ["verify", str(directory.path)])
-    assert (result.exit_code, "equal" in result.output) == (0, True), result.output
+    assert "1 samples or images: equal" in result.output
+    (image,) = (directory.path / "media").glob("*.png")
+    Image.new("RGB", (4, 4), (0, 255, 0)).save(image)
+    result = CliRunner().invoke(app, ["verify", str(directory.path)])
+    assert "rollout/image (rollout/step = 3): is not there as it was logged" in result.output
 
 
 def test_a_file_outside_of_the_runs_media_is_not_taken(tmp_path: Path):

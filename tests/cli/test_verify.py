@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from typer.testing import CliRunner
 
@@ -30,3 +31,27 @@ def test_a_running_job_is_said_to_run(tmp_path: Path) -> None:
     assert result.exit_code == (0 if ": equal" in told else 1)
     result = CliRunner().invoke(app, ["verify", str(tmp_path / "job")], env={"COLUMNS": "120"})
     assert "still running" not in result.output
+
+
+def test_samples_are_compared(tmp_path: Path) -> None:
+    """By what the tracker holds, not by the row that refers to them."""
+    args = Namespace(
+        tracking_dir=str(tmp_path),
+        wandb_run_id="job",
+        tracking_system_metrics="off",
+        use_tensorboard=True,
+    )
+    with slime_logging.tracked(args):
+        rows: list[dict[str, Any]] = [{"rollout/step": 1, "prompt": "p", "completion": "whole"}]
+        slime_logging.log_samples(args, rows, "rollout/step")
+    command = ["verify", str(tmp_path / "job")]
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "120"})
+    assert (result.exit_code, ", 1 samples or images: equal" in result.output) == (0, True)
+    (file,) = (tmp_path / "job" / "media").glob("*.jsonl")
+    file.write_text(file.read_text().replace("whole", "other"))
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "120"})
+    assert (
+        "media: rollout/samples (rollout/step = 1): is not there as it was logged" in result.output
+    )
+    assert "NOT EQUAL" in result.output
+    assert result.exit_code == 1

@@ -18,12 +18,19 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import Notices, clean_text, flatten, markdown_diff, role_diff
+from slime_logging.backends.forms import (
+    Notices,
+    clean_text,
+    digest,
+    flatten,
+    markdown_diff,
+    role_diff,
+)
 from slime_logging.backends.local_store import local_store
 from slime_logging.backends.mlflow import form as form
 from slime_logging.backends.packages import require_packages
@@ -125,7 +132,7 @@ class MlflowBackend:
 
         for row in rows:
             for name, file in references(row.metrics):
-                path = f"samples/{form.key_form(name)}/{row.step}-{Path(file).stem}.json"
+                path = form.table_path(name, row, file)
                 where: dict[str, Any] = {"directory": str(self._opened().directory), "file": file}
                 client.call("samples", path=path, **where)
 
@@ -165,6 +172,21 @@ class MlflowBackend:
                     for line in text.split("\n")
                     if line
                 )
+
+    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
+        """The tables of samples, by path and digest."""
+        found: dict[str, Point] = {}
+        for name, file in references(row.metrics):
+            with suppress(OSError, ValueError):
+                text = form.table_text(run.directory, file)
+                found[name] = form.table_path(name, row, file), digest(text)
+        return found
+
+    def read_media(self, run: RunFacts) -> Iterator[Point]:
+        """The tables among the run's artifacts."""
+        with _reading(run) as client:
+            if client is not None:
+                yield from (tuple(table) for table in client.stream("tables"))
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """Param -> text, shortened to MLflow's length."""

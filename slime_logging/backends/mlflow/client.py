@@ -17,8 +17,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from slime_logging.backends.forms import digest
 from slime_logging.backends.local_store import one_at_a_time
-from slime_logging.values.samples import as_table, read_samples
+from slime_logging.backends.mlflow.form import table_text
 
 RUN_TAG = "slime_logging.run_id"
 _BATCH_METRICS = 1000
@@ -162,10 +163,10 @@ def _artifact(path: str, text: str) -> None:
 def _samples(path: str, directory: str, file: str) -> None:
     """Store samples of the run in `directory` as one of the tables that MLflow's page shows."""
     try:
-        columns, data = as_table(read_samples(Path(directory), file))
+        text = table_text(Path(directory), file)
     except (OSError, ValueError):  # gone, or never ours: the row that refers to it is stored
         return
-    _artifact(path, json.dumps({"columns": columns, "data": data}, ensure_ascii=False))
+    _artifact(path, text)
     held = json.loads(_data("tags").get(_TABLES_TAG, "[]"))
     others = [table for table in held if table.get("path") != path]
     tables = [*others, {"path": path, "type": "table"}][-_NUM_TABLES:]
@@ -186,19 +187,31 @@ def _points() -> Iterator[tuple[str, float, int, int]]:
             yield key, "NaN" if math.isnan(value) else value, metric.timestamp, metric.step  # type: ignore[misc]
 
 
-def _texts(folder: str) -> Iterator[str]:
-    """The texts of all artifacts in a folder, by name."""
+def _texts(folder: str, artifacts: Sequence[Any] = ()) -> Iterator[str]:
+    """The texts of all artifacts in a folder, or of some in it, by name."""
     import tempfile
     from pathlib import Path
 
     client, run_id = _state["client"], _state["run_id"]
     for artifact in sorted(
-        client.list_artifacts(run_id, folder), key=lambda found: str(found.path)
+        artifacts or client.list_artifacts(run_id, folder), key=lambda found: str(found.path)
     ):
         with tempfile.TemporaryDirectory() as place:
             yield Path(client.download_artifacts(run_id, artifact.path, place)).read_text(
                 encoding="utf-8"
             )
+
+
+def _tables() -> Iterator[tuple[str, str]]:
+    """Path and digest of every table of samples."""
+    client, run_id = _state["client"], _state["run_id"]
+    folders = ["samples"]
+    while folders:
+        for found in client.list_artifacts(run_id, folders.pop()):
+            if found.is_dir:
+                folders.append(found.path)
+            else:
+                yield found.path, digest(next(_texts(found.path, [found])))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -212,6 +225,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "end": _end,
     "points": _points,
     "texts": _texts,
+    "tables": _tables,
 }
 
 

@@ -15,10 +15,12 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from slime_logging.backends.forms import as_double, canonical, clean_text, flatten, storable
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Row
+from slime_logging.values.samples import as_table, read_samples
 
 _KEY_CHARACTERS = 250
 _VALUE_CHARACTERS = 6000
@@ -105,6 +107,21 @@ def lines(row: Row) -> Iterator[dict[str, Json]]:
 def line_text(line: dict[str, Json]) -> str:
     """The line as it is in the artifact."""
     return json.dumps(line, ensure_ascii=False, sort_keys=True)
+
+
+def table_path(name: str, row: Row, file: str) -> str:
+    """Where a table of samples stands among a run's artifacts."""
+    return f"samples/{key_form(name)}/{row.step}-{Path(file).stem}.json"
+
+
+def table_text(directory: Path, file: str) -> str:
+    """Samples of the run in `directory` as one of the tables that MLflow's page shows.
+
+    Raises:
+        OSError, ValueError: they cannot be read.
+    """
+    columns, data = as_table(read_samples(directory, file))
+    return json.dumps({"columns": columns, "data": data}, ensure_ascii=False)
 
 
 def status_form(exit_code: int) -> str:

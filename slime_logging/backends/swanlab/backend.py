@@ -17,7 +17,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from slime_logging.backends.base import Writer
@@ -26,6 +26,7 @@ from slime_logging.backends.forms import (
     as_double,
     as_text,
     clean_text,
+    digest,
     flatten,
     role_diff,
     storable,
@@ -37,7 +38,7 @@ from slime_logging.errors import WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
-from slime_logging.values.samples import references
+from slime_logging.values.samples import as_table, read_samples, references
 
 _EXACT = 2**53
 _STEP_MAX = 2**48
@@ -145,6 +146,23 @@ class SwanlabBackend:
         if self._run is not None and _mode(self._run) == "online":
             raise AttributeError("read_points")
         return _read_points
+
+    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
+        """The tables of samples, by key, step and digest."""
+        found: dict[str, Point] = {}
+        for name, file in references(row.metrics):
+            with suppress(OSError, ValueError):
+                columns, data = as_table(read_samples(run.directory, file))
+                lines: list[Json] = [dict(zip(columns, line, strict=True)) for line in data]
+                found[name] = f"{_key(name)}{_TABLE_SUFFIX}", _step(row), digest([*columns, lines])
+        return found
+
+    def read_media(self, run: RunFacts) -> Iterator[Point]:
+        """The tables in the run's local files; raises WillNeverWork online."""
+        with _reading(run) as client:
+            for key, step, table in client.stream("tables", log_dir=_place(run), run_id=_id(run)):
+                columns = [column["field"] for column in table["colDefs"]]
+                yield key, step, digest([*columns, table["rowData"]])
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """The flat view; None as text, since SwanLab makes `{}` of it."""

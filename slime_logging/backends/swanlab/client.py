@@ -11,6 +11,7 @@ one too after a resume): such a value goes to a column of its own, `<key>~2`. Ch
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -178,24 +179,33 @@ def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | 
     """Key, microseconds, step and value of everything in the run's local files, in the order of
     their names.
     """
+    for directory, kind, held in _held(log_dir, run_id):
+        if not held.key.endswith(TABLE_SUFFIX):
+            value = held.value.number if kind == "scalar" else _text(directory, "text", held)
+            yield _AGAIN.sub("", held.key), held.timestamp.ToMicroseconds(), held.step, value
+
+
+def _tables(log_dir: str, run_id: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Key, step and content of the tables in the run's local files."""
+    for directory, kind, held in _held(log_dir, run_id):
+        if kind == "media" and held.key.endswith(TABLE_SUFFIX):
+            yield held.key, held.step, json.loads(_text(directory, "echarts", held))
+
+
+def _held(log_dir: str, run_id: str) -> Iterator[tuple[Path, str, Any]]:
     from swanlab.proto.swanlab.record.v1.record_pb2 import Record
 
     for directory in _directories(log_dir, run_id):
         for data in _records(directory):
             record = Record.FromString(data)
             kind = record.WhichOneof("record_type")
-            held = getattr(record, kind) if kind in ("scalar", "media") else None
-            if held is not None and not held.key.endswith(TABLE_SUFFIX):
-                value = (
-                    held.value.number
-                    if kind == "scalar"
-                    else _text(directory, held.value.items[0].filename)
-                )
-                yield _AGAIN.sub("", held.key), held.timestamp.ToMicroseconds(), held.step, value
+            if kind in ("scalar", "media"):
+                yield directory, kind, getattr(record, kind)
 
 
-def _text(directory: Path, name: str) -> str:
-    return (directory / "media" / "text" / name).read_bytes().decode()
+def _text(directory: Path, folder: str, held: Any) -> str:
+    name: str = held.value.items[0].filename
+    return (directory / "media" / folder / name).read_bytes().decode()
 
 
 def _read_config(log_dir: str, run_id: str) -> dict[str, Json]:
@@ -241,6 +251,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "samples": _samples,
     "finish": _finish,
     "points": _points,
+    "tables": _tables,
     "read_config": _read_config,
 }
 

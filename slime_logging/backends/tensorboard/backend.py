@@ -22,6 +22,7 @@ import struct
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,6 +35,7 @@ from slime_logging.backends.forms import (
     as_text,
     by_role,
     clean_text,
+    digest,
     flatten,
     is_number,
     markdown_diff,
@@ -115,8 +117,12 @@ class TensorboardBackend:
                 events.event(row.time_s, _step(row), summaries)
             )
             for name, file in references(row.metrics):
-                text = events.text(clean_text(name), _listing(run, file))
-                event = events.event(row.time_s, _step(row), [text])
+                try:
+                    listing = _listing(run, file)
+                except (OSError, ValueError) as error:
+                    listing = f"not readable: {as_text(str(error))}"
+                summary = events.text(clean_text(name), listing)
+                event = events.event(row.time_s, _step(row), [summary])
                 records.setdefault(_SAMPLES_DIRECTORY, []).append(event)
         for directory, batch in records.items():
             try:
@@ -160,6 +166,21 @@ class TensorboardBackend:
                     for value in event.summary.value
                 )
                 yield directory, event.wall_time, event.step, tags
+
+    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
+        """The texts of samples, by tag, step and digest."""
+        found: dict[str, Point] = {}
+        for name, file in references(row.metrics):
+            with suppress(OSError, ValueError):
+                text = _listing(run, file)
+                found[name] = clean_text(name), _step(row), digest(text)
+        return found
+
+    def read_media(self, run: RunFacts) -> Iterator[Point]:
+        """The texts in the run's files of samples."""
+        for _, event in _read(run, _SAMPLES_SUFFIX):
+            for value in event.summary.value:
+                yield value.tag, event.step, digest(events.held_value(value))
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """`<directory>: <key>` -> value in the form of a hyperparameter: number, bool or text."""
@@ -320,12 +341,8 @@ def _read(run: RunFacts, suffix: str) -> Iterator[tuple[str, Any]]:
 
 def _listing(run: RunFacts, file: str) -> str:
     """Samples as Markdown: each text as a block of code, so that nothing in it is markup."""
-    try:
-        samples = read_samples(run.directory, file)
-    except (OSError, ValueError) as error:
-        return f"not readable: {as_text(str(error))}"
     parts = []
-    for number, sample in enumerate(samples):
+    for number, sample in enumerate(read_samples(run.directory, file)):
         parts.append(f"**sample {number}**")
         for column, value in sample.items():
             lines = clean_text(as_text(value)).splitlines() or [""]

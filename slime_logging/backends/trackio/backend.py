@@ -28,12 +28,14 @@ from slime_logging.backends.forms import (
     by_role,
     canonical,
     clean_text,
+    digest,
     flatten,
     role_diff,
     storable,
 )
 from slime_logging.backends.packages import require_packages
 from slime_logging.backends.place import run_place
+from slime_logging.backends.trackio.store import tables
 from slime_logging.backends.vendor_process import VendorProcess
 from slime_logging.errors import WillNeverWork
 from slime_logging.values.json_value import Json
@@ -141,6 +143,18 @@ class TrackioBackend:
                 row_id = log_id.removeprefix(prefix)
                 if not row_id.startswith("config:"):
                     yield row_id, step, timestamp, canonical(metrics)
+
+    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
+        """The tables beside a row, by row id, name and digest."""
+        found = tables(self._metrics(row), run.directory)
+        return {name: (row.row_id, name, digest(table)) for name, table in found.items()}
+
+    def read_media(self, run: RunFacts) -> Iterator[Point]:
+        """The tables in the database."""
+        prefix = _mark(run)
+        with _reading(run) as store:
+            for log_id, name, mark in store.stream("tables", project=run.project, prefix=prefix):
+                yield log_id.removeprefix(prefix), name, mark
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """`<role>: <key>` -> value, the job's own without a role."""

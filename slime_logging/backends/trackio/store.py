@@ -16,6 +16,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from slime_logging.backends.forms import digest
 from slime_logging.values.json_value import Json
 from slime_logging.values.samples import KIND, read_samples
 
@@ -35,15 +36,15 @@ def _log(batches: Sequence[Mapping[str, Any]], directory: str) -> None:
     from trackio.sqlite_storage import SQLiteStorage
 
     for batch in batches:
-        rows = [row | _tables(row, Path(directory)) for row in batch["metrics_list"]]
+        rows = [row | tables(row, Path(directory)) for row in batch["metrics_list"]]
         SQLiteStorage.bulk_log(**{**batch, "metrics_list": rows})
 
 
-def _tables(row: Mapping[str, Json], directory: Path) -> dict[str, Json]:
+def tables(row: Mapping[str, Json], directory: Path) -> dict[str, Json]:
     """Trackio's tables of the samples that a row refers to. Its page shows a cell as HTML, so the
     cells are escaped: what a model wrote stays text.
     """
-    tables: dict[str, Json] = {}
+    found: dict[str, Json] = {}
     for kind in [key for key, value in row.items() if value == KIND and key.endswith(_KIND_KEY)]:
         name = kind.removesuffix(_KIND_KEY)
         with suppress(OSError, ValueError):
@@ -54,8 +55,8 @@ def _tables(row: Mapping[str, Json], directory: Path) -> dict[str, Json]:
                 }
                 for sample in read_samples(directory, str(row.get(f"{name}/file")))
             ]
-            tables[f"{name}/table"] = {"_type": _TABLE, "_value": rows}
-    return tables
+            found[f"{name}/table"] = {"_type": _TABLE, "_value": rows}
+    return found
 
 
 def _is_table(value: Json) -> bool:
@@ -70,6 +71,16 @@ def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, 
         held = json.loads(metrics)
         own = {key: value for key, value in held.items() if not _is_table(value)}
         yield log_id, step, timestamp, own
+
+
+def _held_tables(project: str, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Id of the row, name and digest of every table in such rows."""
+    where = "substr(log_id, 1, ?) = ? AND instr(CAST(metrics AS TEXT), ?)"
+    query = f"SELECT log_id, metrics FROM metrics WHERE {where}"  # noqa: S608 - constants
+    for log_id, metrics in _select(project, query, (len(prefix), prefix, _TABLE)):
+        for name, value in json.loads(metrics).items():
+            if _is_table(value):
+                yield log_id, name, digest(value)
 
 
 def _configs(project: str) -> Iterator[tuple[str, dict[str, Json]]]:
@@ -93,6 +104,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "open": _open,
     "log": _log,
     "rows": _rows,
+    "tables": _held_tables,
     "configs": _configs,
 }
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from slime_logging.backends.base import Writer
@@ -34,6 +35,13 @@ from slime_logging.backends.wandb.form import (
     history_rows,
 )
 from slime_logging.backends.wandb.link import Link
+from slime_logging.backends.wandb.media import (
+    KIND_SUFFIX,
+    OBJECT_PREFIX,
+    expected_mark,
+    held_mark,
+    held_objects,
+)
 from slime_logging.backends.wandb.options import client_settings, connection, is_online, local_root
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
@@ -172,6 +180,29 @@ class WandbBackend:
         for row in rows:
             if (point := history_point(row)) is not None:
                 yield point
+
+    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
+        """The images, and offline the tables of samples too, by row, name and digest: of the tables
+        on a server W&B tells no content.
+        """
+        found: dict[str, Point] = {}
+        for part in history_rows(row):
+            for key in [key for key in part if key.endswith(KIND_SUFFIX)]:
+                name = key.removesuffix(KIND_SUFFIX)
+                if is_online(run) and part[key] != "image":
+                    continue
+                with suppress(OSError, ValueError):
+                    if mark := expected_mark(part, name, run.directory):
+                        found[name] = part[ROW_KEY], OBJECT_PREFIX + name, mark
+        return found
+
+    def read_media(self, run: RunFacts) -> Iterator[Point]:
+        """The objects in the history, with the files that lie beside the run's `.wandb` files."""
+        roots = [path.parent / "files" for path in wandb_offline.find_files(run)]
+        for row in self._read_online(run) if is_online(run) else wandb_offline.read_rows(run):
+            for name, held in held_objects(row).items():
+                if mark := held_mark(held, roots):
+                    yield str(row.get(ROW_KEY)), name, mark
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """The configuration in W&B's form, whole floats as integers."""

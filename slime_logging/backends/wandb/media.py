@@ -7,12 +7,16 @@ back; the object under `media/<key>` is for W&B's page. A file is taken only fro
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from slime_logging.backends.forms import digest
 from slime_logging.values import samples
 from slime_logging.values.samples import as_table, read_samples
 
@@ -65,6 +69,52 @@ def without_objects(held: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         key: value for key, value in held.items() if key not in names and not key.startswith(parts)
     }
+
+
+def held_objects(held: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The media objects in a history row read back from W&B, nested or flattened with dots, by
+    their names.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in held.items():
+        if not key.startswith(OBJECT_PREFIX):
+            continue
+        if isinstance(value, Mapping) and "_type" in value:
+            found[key] = dict(value)
+        elif key.endswith(_TYPE_SUFFIX):
+            name = key.removesuffix(_TYPE_SUFFIX)
+            size = len(name) + 1
+            found[name] = {k[size:]: v for k, v in held.items() if k.startswith(f"{name}.")}
+    return found
+
+
+def expected_mark(row: Mapping[str, Any], name: str, directory: Path) -> str | None:
+    """What tells the object of a metric from any other: the digest of an image's file, or of a
+    table's columns and cells; None for what W&B makes of the row itself.
+
+    Raises:
+        OSError, ValueError: there is no such file.
+    """
+    file, kind = str(row.get(f"{name}.file")), row[f"{name}{KIND_SUFFIX}"]
+    if kind == samples.KIND:
+        columns, data = as_table(read_samples(directory, file))
+        return digest([[*columns], [*data]])
+    if kind == "image" and _FILE.fullmatch(file):
+        return hashlib.sha256((directory / file).read_bytes()).hexdigest()
+    return None
+
+
+def held_mark(held: Mapping[str, Any], roots: Sequence[Path]) -> str | None:
+    """The same of an object of a run whose files lie below one of `roots`; None where its file is
+    not there.
+    """
+    if held.get("_type") == "image-file":
+        return str(held.get("sha256"))
+    for path in (root / str(held.get("path")) for root in roots):
+        with suppress(OSError, ValueError, KeyError):
+            table = json.loads(path.read_text(encoding="utf-8"))
+            return digest([table["columns"], table["data"]])
+    return None
 
 
 def _image(row: Mapping[str, Any], name: str, directory: Path) -> Any:
