@@ -43,6 +43,7 @@ from slime_logging.backends.forms import (
 from slime_logging.backends.packages import require_packages
 from slime_logging.backends.place import run_place
 from slime_logging.backends.tensorboard import events as events
+from slime_logging.backends.tensorboard.media import media_summaries
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
@@ -122,6 +123,9 @@ class TensorboardBackend:
                 except (OSError, ValueError) as error:
                     listing = f"not readable: {as_text(str(error))}"
                 summary = events.text(clean_text(name), listing)
+                event = events.event(row.time_s, _step(row), [summary])
+                records.setdefault(_SAMPLES_DIRECTORY, []).append(event)
+            for summary in media_summaries(row.metrics, run.directory):
                 event = events.event(row.time_s, _step(row), [summary])
                 records.setdefault(_SAMPLES_DIRECTORY, []).append(event)
         for directory, batch in records.items():

@@ -18,10 +18,18 @@ from typing import Any
 
 from slime_logging.backends.forms import digest
 from slime_logging.values.json_value import Json
+from slime_logging.values.media import media_file, media_in
 from slime_logging.values.samples import KIND, read_samples
 
 _KIND_KEY = "/media"
 _TABLE = "trackio.table"
+_KINDS = {
+    "image": "Image",
+    "histogram": "Histogram",
+    "audio": "Audio",
+    "video": "Video",
+    "html": "Html",
+}
 
 
 def _open(project: str) -> None:
@@ -36,7 +44,11 @@ def _log(batches: Sequence[Mapping[str, Any]], directory: str) -> None:
     from trackio.sqlite_storage import SQLiteStorage
 
     for batch in batches:
-        rows = [row | tables(row, Path(directory)) for row in batch["metrics_list"]]
+        steps, place = batch["steps"], Path(directory)
+        rows = [
+            row | tables(row, place) | _media(row, place, batch, step)
+            for row, step in zip(batch["metrics_list"], steps, strict=True)
+        ]
         SQLiteStorage.bulk_log(**{**batch, "metrics_list": rows})
 
 
@@ -59,8 +71,44 @@ def tables(row: Mapping[str, Json], directory: Path) -> dict[str, Json]:
     return found
 
 
-def _is_table(value: Json) -> bool:
-    return isinstance(value, dict) and value.get("_type") == _TABLE
+def _media(
+    row: Mapping[str, Json], directory: Path, batch: Mapping[str, Any], step: int
+) -> dict[str, Json]:
+    """Trackio's own images, histograms, sound, films and pages beside the plain forms, which stand
+    flat in the row: `<name>/media`, `<name>/file`.
+    """
+    made: dict[str, Json] = {}
+    for name, form in _forms(row):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            made[f"{name}/{form['media']}"] = _own(form, directory, batch, step)
+    return made
+
+
+def _forms(row: Mapping[str, Json]) -> Iterator[tuple[str, dict[str, Json]]]:
+    for key in [key for key, value in row.items() if key.endswith(_KIND_KEY) and value in _KINDS]:
+        name = key.removesuffix(_KIND_KEY)
+        parts = ("media", "file", "caption", "counts", "edges")
+        yield name, {part: row.get(f"{name}/{part}") for part in parts}
+    lists = {key: value for key, value in row.items() if isinstance(value, list)}
+    yield from (found for found in media_in(lists) if found[1]["media"] in _KINDS)
+
+
+def _own(form: Mapping[str, Any], directory: Path, batch: Mapping[str, Any], step: int) -> Json:
+    import trackio
+
+    kind = form["media"]
+    if kind == "histogram":
+        made: Any = trackio.Histogram(np_histogram=(form["counts"], form["edges"]))
+        return made._to_dict()  # type: ignore[no-any-return]
+    caption = form.get("caption")
+    make = getattr(trackio, _KINDS[kind])
+    made = make(str(media_file(directory, form)), caption=None if caption is None else str(caption))
+    made._save(batch["project"], batch["run"], step)
+    return made._to_dict()  # type: ignore[no-any-return]
+
+
+def _is_own(value: Json) -> bool:
+    return isinstance(value, dict) and str(value.get("_type")).startswith("trackio.")
 
 
 def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, Json]]]:
@@ -69,7 +117,7 @@ def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, 
     query = f"SELECT {columns} FROM metrics WHERE substr(log_id, 1, ?) = ? ORDER BY id"  # noqa: S608 - constants
     for log_id, step, timestamp, metrics in _select(project, query, (len(prefix), prefix)):
         held = json.loads(metrics)
-        own = {key: value for key, value in held.items() if not _is_table(value)}
+        own = {key: value for key, value in held.items() if not _is_own(value)}
         yield log_id, step, timestamp, own
 
 

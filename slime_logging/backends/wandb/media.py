@@ -1,4 +1,5 @@
-"""Images, histograms and tables of a row as W&B's own objects, beside their plain form.
+"""Media of a row (images, lists of them, histograms, tables, pages, sound, films) as W&B's own
+objects, beside their plain form.
 
 Policy: the plain form (`<key>.media`, `<key>.file`, ...) is what is compared when the run is read
 back; the object under `media/<key>` is for W&B's page. A file is taken only from the run's own
@@ -10,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 from slime_logging.backends.forms import digest
 from slime_logging.values import samples
+from slime_logging.values.media import media_file
 from slime_logging.values.samples import as_table, read_samples
 
 logger = logging.getLogger("slime_logging")
@@ -25,7 +26,6 @@ logger = logging.getLogger("slime_logging")
 KIND_SUFFIX = ".media"
 OBJECT_PREFIX = "media/"
 _TYPE_SUFFIX = "._type"
-_FILE = re.compile(r"media/[\w.+-]+\.png")
 
 
 def media_objects(row: Mapping[str, Any], keys: set[str], directory: Path) -> dict[str, Any]:
@@ -46,6 +46,10 @@ def media_objects(row: Mapping[str, Any], keys: set[str], directory: Path) -> di
             objects[OBJECT_PREFIX + name] = make(row, name, directory)
         except Exception as error:  # a file that is gone, or a foreign form
             logger.debug("slime_logging: %s: %s: %s", name, type(error).__name__, error)
+    for name, value in row.items():
+        if type(value) is list and value and all(map(_is_image, value)):
+            with suppress(OSError, ValueError):
+                objects[OBJECT_PREFIX + name] = [_image_of(form, directory) for form in value]
     return objects
 
 
@@ -95,12 +99,12 @@ def expected_mark(row: Mapping[str, Any], name: str, directory: Path) -> str | N
     Raises:
         OSError, ValueError: there is no such file.
     """
-    file, kind = str(row.get(f"{name}.file")), row[f"{name}{KIND_SUFFIX}"]
+    form, kind = _form(row, name), row[f"{name}{KIND_SUFFIX}"]
     if kind == samples.KIND:
-        columns, data = as_table(read_samples(directory, file))
+        columns, data = as_table(read_samples(directory, str(form["file"])))
         return digest([[*columns], [*data]])
-    if kind == "image" and _FILE.fullmatch(file):
-        return hashlib.sha256((directory / file).read_bytes()).hexdigest()
+    if kind == "image":
+        return hashlib.sha256(media_file(directory, form).read_bytes()).hexdigest()
     return None
 
 
@@ -117,14 +121,42 @@ def held_mark(held: Mapping[str, Any], roots: Sequence[Path]) -> str | None:
     return None
 
 
-def _image(row: Mapping[str, Any], name: str, directory: Path) -> Any:
+def _is_image(form: Any) -> bool:
+    return isinstance(form, dict) and form.get("media") == "image"
+
+
+def _image_of(form: Mapping[str, Any], directory: Path) -> Any:
     import wandb
 
-    file = row[f"{name}.file"]
-    if not isinstance(file, str) or not _FILE.fullmatch(file) or (directory / file).is_symlink():
-        raise ValueError("not a file of the run's media")
-    caption = row.get(f"{name}.caption")
-    return wandb.Image(str(directory / file), caption=None if caption is None else str(caption))
+    caption = form.get("caption")
+    file = str(media_file(directory, form))
+    return wandb.Image(file, caption=None if caption is None else str(caption))
+
+
+def _form(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: row.get(f"{name}.{key}") for key in ("file", "caption")}
+
+
+def _image(row: Mapping[str, Any], name: str, directory: Path) -> Any:
+    return _image_of(_form(row, name), directory)
+
+
+def _html(row: Mapping[str, Any], name: str, directory: Path) -> Any:
+    import wandb
+
+    text = media_file(directory, _form(row, name)).read_text("utf-8", "replace")
+    return wandb.Html(text, inject=False)
+
+
+def _file(row: Mapping[str, Any], name: str, directory: Path) -> Any:
+    import wandb
+
+    form = _form(row, name)
+    file, caption = str(media_file(directory, form)), form["caption"]
+    kind = row[f"{name}{KIND_SUFFIX}"]
+    if kind == "audio":
+        return wandb.Audio(file, caption=caption)
+    return wandb.Video(file, caption=caption) if kind == "video" else wandb.Object3D(file)
 
 
 def _histogram(row: Mapping[str, Any], name: str, directory: Path) -> Any:  # noqa: ARG001 - one signature for all
@@ -150,6 +182,8 @@ def _samples(row: Mapping[str, Any], name: str, directory: Path) -> Any:
 
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any], str, Path], Any]] = {
     "image": _image,
+    "html": _html,
+    **dict.fromkeys(("audio", "video", "object3d"), _file),
     "histogram": _histogram,
     "table": _table,
     samples.KIND: _samples,
