@@ -66,6 +66,7 @@ def run(tracker: Tracker, tmp_path: Path) -> RunFacts:
     backend.close(0, 60.0)
     reader = tracker.new()
     assert Counter(reader.read_points(run)) == Counter(reader.points(row))
+    assert set(reader.media(row, run).values()) <= set(reader.read_media(run))
     return run
 
 

@@ -184,7 +184,8 @@ class TensorboardBackend:
         """The texts in the run's files of samples."""
         for _, event in _read(run, _SAMPLES_SUFFIX):
             for value in event.summary.value:
-                yield value.tag, event.step, digest(events.held_value(value))
+                if value.metadata.plugin_data.plugin_name == "text":  # not an image or the like
+                    yield value.tag, event.step, digest(events.held_value(value))
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """`<directory>: <key>` -> value in the form of a hyperparameter: number, bool or text."""

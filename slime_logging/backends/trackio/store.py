@@ -127,7 +127,7 @@ def _held_tables(project: str, prefix: str) -> Iterator[tuple[str, str, str]]:
     query = f"SELECT log_id, metrics FROM metrics WHERE {where}"  # noqa: S608 - constants
     for log_id, metrics in _select(project, query, (len(prefix), prefix, _TABLE)):
         for name, value in json.loads(metrics).items():
-            if _is_table(value):
+            if isinstance(value, dict) and value.get("_type") == _TABLE:
                 yield log_id, name, digest(value)
 
 
