@@ -19,8 +19,9 @@ if TYPE_CHECKING:
         TryAgain,
         WillNeverWork,
     )
+    from slime_logging.joining import join
     from slime_logging.roles.roles import parse_megatron_role_args
-    from slime_logging.run import Run, join
+    from slime_logging.run import Run
     from slime_logging.settings.flags import add_tracking_arguments
     from slime_logging.tracking import (
         finish_tracking,
@@ -71,10 +72,8 @@ _ROOMS = {
         "WillNeverWork",
     ),
     "roles.roles": ("parse_megatron_role_args",),
-    "run": (
-        "Run",
-        "join",
-    ),
+    "joining": ("join",),
+    "run": ("Run",),
     "settings.flags": ("add_tracking_arguments",),
     "tracking": (
         "finish_tracking",

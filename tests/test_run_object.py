@@ -148,6 +148,20 @@ def test_who_has_the_same_name_is_in_the_same_run_while_it_lives(here):
     assert fresh.id != first.id
 
 
+def test_a_second_job_of_the_same_name_is_told_whose_run_it_joins(here, capsys, caplog):
+    """Aloud, as a warning where its rows mix with another's in one role; ranks are told apart."""
+    with join(role="explorer") as first:
+        join(role="trainer").finish()
+        assert (
+            f"joined the run {first.directory}, which has the name 'math-1'"
+            in capsys.readouterr().err
+        )
+        assert "already" not in caplog.text
+        join(role="explorer").finish()
+    assert f"process {os.getpid()} on" in caplog.text
+    assert "logs as role 'explorer' in this run already" in caplog.text
+
+
 def test_a_run_that_ended_is_continued_by_its_id_or_by_resume(here):
     first = join()
     first.finish()

@@ -8,6 +8,7 @@ nothing in common with others makes a run of its own.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -21,12 +22,16 @@ from slime_logging.hosts.election import Key, ask_in_ray, claim_in_ray, turn
 from slime_logging.hosts.identity import jobs_of
 from slime_logging.hosts.rendezvous import ENV_TOKEN, RunAddress, tell_when_waiting
 from slime_logging.layout.scope import RoleConfig
+from slime_logging.record.entries import Opening
 from slime_logging.record.journal import is_written
+from slime_logging.record.reading import read_opening
 from slime_logging.record.run import RunDirectory, check_run_id, mint_run_id
 from slime_logging.session.session import JOIN_WAIT_S, Session, join, start_primary
 from slime_logging.settings.settings import Settings
 
 POLL_S = 0.1
+
+logger = logging.getLogger("slime_logging")
 
 
 def meet(
@@ -131,7 +136,7 @@ def _here(
         living = None if run_id is None else _living(settings.directory / run_id)
         if living is not None:
             _refuse_to_make(make, key, living.directory)
-            return join(args, settings, args.role, living)
+            return _joined(args, settings, key, living)
         if make is False:
             return None
         if settings.run_id is None:
@@ -151,7 +156,7 @@ def _in_ray(
         if address is None:
             return None
         _refuse_to_make(make, key, address.directory)
-        return join(args, settings, args.role, address), None
+        return _joined(args, settings, key, address), None
     session = _here(args, settings, key, make, is_resuming)
     if session is None:
         return None
@@ -164,6 +169,34 @@ def _made(args: RoleConfig, settings: Settings) -> Session:
     session = start_primary(args, settings, args.role)
     print(f"slime_logging: run {session.directory.path}", file=sys.stderr, flush=True)
     return session
+
+
+def _joined(args: RoleConfig, settings: Settings, key: Key, address: RunAddress) -> Session:
+    """Join; and where only a name says that it is this run, tell whose it is: it may be another
+    job's.
+    """
+    session = join(args, settings, args.role, address)
+    if key[0] == "name":
+        text = f"joined the run {session.directory.path}, which has the name {key[-1]!r} and lives"
+        print(f"slime_logging: {text}", file=sys.stderr, flush=True)
+        others = [] if hasattr(args, "rank") else _who_logs_as(args.role, session)
+        if others:
+            logger.warning(
+                "slime_logging: %s on %s logs as %s in this run already. If that is another job,"
+                " give this one a name= or id= of its own; make=True refuses to join.",
+                f"process {others[0].pid}" + (", like others," if others[1:] else ""),
+                others[0].host,
+                f"role {args.role!r}" if args.role else "a process without a role",
+            )
+    return session
+
+
+def _who_logs_as(role: str | None, session: Session) -> list[Opening]:
+    """The other living processes of this role."""
+    mine = session.recorder.opening.journal
+    paths = [path for path in session.directory.journal_paths() if path.stem != mine]
+    found = [read_opening(path) for path in paths if is_written(path)]
+    return [one for one in found if one and one.role == role and one.owner is None]
 
 
 def _refuse_to_make(make: bool | None, key: Key, where: Path | None) -> None:

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from slime_logging.run import Run, join
+from slime_logging.joining import join
+from slime_logging.run import Run
 
 SHARED_MODES = ("both", "colocate")
 FOLDER = "slime_logging"

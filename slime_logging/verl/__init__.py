@@ -19,7 +19,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slime_logging.run import Run, join
+from slime_logging.joining import join
+from slime_logging.run import Run
 
 BACKEND = "slime_logging"
 ROLE_SECTIONS = {

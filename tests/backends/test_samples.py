@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from mlflow.tracking import MlflowClient
 
 from slime_logging.backends.base import Writer
 from slime_logging.backends.mlflow.backend import MlflowBackend
+from slime_logging.backends.trackio.backend import TrackioBackend
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 from tests.backends.conftest import Tracker
@@ -176,4 +179,29 @@ def test_tags_notes_and_kind_of_job_are_tags_of_mlflow(
         "job_type": "train",
         "tag.a": "true",
         "tag.b c": "true",
+    }
+
+
+@pytest.mark.xdist_group("backends-trackio")
+def test_tags_notes_and_kind_of_job_are_in_trackio_s_configuration(tmp_path: Path) -> None:
+    """Beside the job's own keys, also of the same names, which are found equal all the same."""
+    options = {"tracking_tags": "a,b c", "tracking_notes": "why", "tracking_job_type": "train"}
+    run = Tracker(name="trackio", options=options).run(tmp_path / "run", "tagged")
+    config = RunConfig(values={"run_notes": 3, "run_state": 4}, roles={})
+    backend = TrackioBackend()
+    backend.open(run, Writer(label="primary"))
+    backend.set_config(config)
+    backend.close(0, 30.0)
+    assert backend.read_config(run) == backend.config_as_held(config)
+    database = next((tmp_path / "trackio").glob("*.db"))
+    with closing(sqlite3.connect(database)) as opened:
+        (text,) = opened.execute("SELECT config FROM configs").fetchone()
+    held = {key: value for key, value in json.loads(text).items() if not key.startswith("_")}
+    assert held == {
+        "key:run_notes": 3,
+        "key:run_state": 4,
+        "run_state": "finished",
+        "run_tags": "a,b c",
+        "run_notes": "why",
+        "run_job_type": "train",
     }

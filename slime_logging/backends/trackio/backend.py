@@ -50,6 +50,13 @@ them as `__<name>`.
 _IGNORED_VARIABLES = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
 _REMOTE_VARIABLES = (*_IGNORED_VARIABLES, "TRACKIO_BUCKET_ID", "TRACKIO_DATASET_ID", "HF_TOKEN")
 _STATE_KEY = "run_state"
+_LABELS = {
+    "run_tags": "tracking_tags",
+    "run_notes": "tracking_notes",
+    "run_job_type": "tracking_job_type",
+}
+"""Trackio has no place for these but the configuration, which its page shows and filters by."""
+_OWN_KEYS = {_STATE_KEY, *_LABELS}
 _STATES = {0: "finished", 143: "preempted (SIGTERM)"}
 
 
@@ -174,7 +181,7 @@ class TrackioBackend:
                     found |= {
                         f"{role}: {k}": v
                         for k, v in held.items()
-                        if k[:1] != "_" and k != _STATE_KEY
+                        if k[:1] != "_" and k not in _OWN_KEYS
                     }
         return found
 
@@ -194,10 +201,10 @@ class TrackioBackend:
         }
 
     def _key(self, key: str) -> str:
-        if not key.startswith("_"):
+        if not key.startswith("_") and key not in _OWN_KEYS:
             return clean_text(key)
         self._notices.once(
-            "_", "configuration keys that start with _ are its own: they are stored as key:<name>"
+            "_", f"configuration keys like {key!r} are its own: they are stored as key:<name>"
         )
         return clean_text(f"key:{key}")
 
@@ -265,8 +272,13 @@ def _config_batch(run: RunFacts, role: str, values: Mapping[str, Json]) -> dict[
         "steps": [0],
         "timestamps": [_timestamp(run.created_s)],
         "log_ids": [f"{_mark(run)}config:{role}"],
-        "config": {**values, **own},
+        "config": {**values, **own, **_labels(run)},
     }
+
+
+def _labels(run: RunFacts) -> dict[str, str]:
+    found = {key: run.options.get(option) for key, option in _LABELS.items()}
+    return {key: clean_text(str(value)) for key, value in found.items() if value}
 
 
 def _step(row: Row) -> int:
