@@ -3,12 +3,15 @@
     TrackingError
     ├── SettingsError         a flag or environment variable that cannot work (also a ValueError)
     ├── RoleConfigError       a role YAML with mistakes; lists them all (also a ValueError and an
-    AssertionError) ├── MissingBackendError   a tracker was switched on whose package is missing or
-    too old (also an ImportError) ├── RunConflictError      two primaries with one run id ├──
-    RunNotFoundError      a path or id that names no run └── BackendError
+    │                         AssertionError)
+    ├── MissingBackendError   a tracker was switched on whose package is missing or too old (also an
+    │                         ImportError)
+    ├── RunConflictError      two primaries with one run id
+    ├── RunNotFoundError      a path or id that names no run
+    └── BackendError
         ├── TryAgain          the tracker could not take it now: delivery repeats it later
-        └── WillNeverWork     the tracker refuses it for good: delivery sets it aside with the
-        reason
+        └── WillNeverWork     the tracker refuses it for good: delivery sets it aside and says why
+            └── NotReadable   it shows what it holds on its own page only
 
 Policy: every foreign exception of a vendor's client is mapped to `TryAgain` or `WillNeverWork` in
 the backend that called it. The first five are raised at start, to the caller; the last two never
@@ -65,3 +68,7 @@ class WillNeverWork(BackendError):
     """Trouble that repeating cannot mend (wrong key, refused value): delivery sets the item aside
     and says why.
     """
+
+
+class NotReadable(WillNeverWork):
+    """The tracker takes rows but cannot be asked what it holds; only its own page can tell."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
-from slime_logging.backends.address import address_of
+from slime_logging.backends.place import address_of
 from slime_logging.hosts.rendezvous import RunAddress
 from slime_logging.layout.axis import Axis
 from slime_logging.layout.leaves import config_json

@@ -189,9 +189,10 @@ def test_a_mistake_in_the_role_file_raises_before_anything_is_made(tmp_path):
 
 
 def test_a_tracker_whose_package_is_missing_is_an_error_that_names_the_extra(tmp_path, monkeypatch):
-    from slime_logging.backends.packages import PACKAGES, Package
+    from slime_logging.backends.table import BACKENDS, Package, Tracker
 
-    monkeypatch.setitem(PACKAGES, "trackio", Package("no_such_package", "no-such-package", "1"))
+    package = Package("no_such_package", "no-such-package", "1")
+    monkeypatch.setitem(BACKENDS, "trackio", Tracker("nowhere:Nothing", package))
     with pytest.raises(sl.MissingBackendError, match=r"\.\[trackio\]"):
         sl.init_tracking(job(tmp_path, use_trackio=True))
 
@@ -507,11 +508,11 @@ def test_the_run_is_announced_in_one_line(tmp_path, capfd):
 
 
 def test_what_is_left_is_told_with_the_command_that_delivers_it(tmp_path, monkeypatch, capfd):
-    from slime_logging.backends import BACKENDS
+    from slime_logging.backends.table import BACKENDS, Tracker
     from slime_logging.errors import TryAgain
     from tests.delivery.trackers import new_plan
 
-    monkeypatch.setitem(BACKENDS, "memory", "tests.delivery.trackers:FaultyBackend")
+    monkeypatch.setitem(BACKENDS, "memory", Tracker("tests.delivery.trackers:FaultyBackend"))
     new_plan().opens = [TryAgain("nobody there")] * 1000
     args = job(tmp_path, tracking_finish_timeout=0.2)
     sl.init_tracking(args)

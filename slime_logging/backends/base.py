@@ -2,8 +2,9 @@
 
 Policy of every backend:
 
-- It is opened, written and closed by one delivery thread of one process; it needs no locks of its
-  own.
+- It has a process of its own, or runs in a `BackendProcess`: it may set variables there, change the
+  directory, and let its vendor print. It is opened, written and closed by one thread, and needs no
+  locks of its own.
 - It imports its vendor inside `open` (or inside the reading functions), never at import time.
 - All text it gets is redacted and all values are plain JSON already: it adds nothing of this
   process (no argv, no environment), and must stop its vendor's client from doing so.
@@ -43,7 +44,8 @@ class Backend(Protocol):
     """A tracker, as delivery sees it. Calls come in the order open, (set_config | write)*, close.
 
     `is_durable` says what a returned `write` means: True, the rows survive the death of this
-    process; False, only a `close` that returned does (a client with a queue of its own).
+    process; False, only a `close` that returned does (a client with a queue of its own). Such a
+    client that broke may go on writing as long as its process lives: it is opened once a process.
     """
 
     name: str

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import canonical
+from slime_logging.backends.storable import canonical
 from slime_logging.errors import WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row

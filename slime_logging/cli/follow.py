@@ -114,7 +114,8 @@ def _spec(
     """What is delivered of a run, if the user's own words allow it."""
     import socket
 
-    from slime_logging.delivery.spec import DeliverySpec, tracker_environment
+    from slime_logging.backends.table import tracker_environment
+    from slime_logging.delivery.spec import DeliverySpec
 
     check_links(directory)
     check_trackers(trackers)

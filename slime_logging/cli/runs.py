@@ -18,8 +18,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from slime_logging.backends import BACKENDS
-from slime_logging.backends.packages import require_packages
+from slime_logging.backends.table import BACKENDS, require_packages
 from slime_logging.cli.trust import (
     check_links,
     check_stores,

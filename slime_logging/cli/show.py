@@ -181,7 +181,7 @@ def _set_aside(status: RunStatus) -> RenderableType:
 
 def _addresses(status: RunStatus) -> dict[str, str]:
     """Where to look at the run, by tracker: a page's address, or the command that shows it."""
-    from slime_logging.backends.address import address_of
+    from slime_logging.backends.place import address_of
 
     # Said anew, because the directory may have been moved since its job wrote run.json.
     facts = status.run.facts(status.path, status.run.options)

@@ -22,7 +22,8 @@ from slime_logging.cli.runs import (
 from slime_logging.errors import SettingsError
 
 if TYPE_CHECKING:
-    from slime_logging.delivery.delivery import Delivery, DeliveryResult
+    from slime_logging.delivery.delivery import Delivery
+    from slime_logging.delivery.result import DeliveryResult
     from slime_logging.record.run import RunDirectory, RunFile
 
 DEFAULT_TIMEOUT_S = 600.0
@@ -110,6 +111,7 @@ def _deliver(
     timeout_s: float,
 ) -> list[DeliveryResult]:
     from slime_logging.backends.base import Writer
+    from slime_logging.delivery.assignment import Assignment
     from slime_logging.delivery.delivery import Delivery
     from slime_logging.delivery.ending import find_ending, read_ending
     from slime_logging.delivery.status import run_status
@@ -128,12 +130,14 @@ def _deliver(
         exit_code = ending.exit_code
     deliveries = [
         Delivery(
-            name,
-            directory,
-            facts,
-            Writer(label=f"sync-{secrets.token_hex(8)}", is_sync=True),
-            start=run.num_starts,
-            is_repair=is_repair,
+            Assignment(
+                tracker=name,
+                directory=directory,
+                facts=facts,
+                writer=Writer(label=f"sync-{secrets.token_hex(8)}", is_sync=True),
+                start=run.num_starts,
+                is_repair=is_repair,
+            ),
             safe_text=lambda error: safe_exception_text(redactor, error),
         )
         for name in trackers
@@ -190,10 +194,10 @@ def _show_progress(deliveries: list[Delivery], num_rows: int, timeout_s: float) 
         deadline = time.monotonic() + timeout_s
         while any(delivery.is_running for delivery in deliveries) and time.monotonic() < deadline:
             for delivery, task in tasks.items():
-                progress.update(task, completed=delivery.progress[0])
+                progress.update(task, completed=delivery.num_handed)
             time.sleep(0.1)
         for delivery, task in tasks.items():
-            progress.update(task, completed=delivery.progress[0])
+            progress.update(task, completed=delivery.num_handed)
 
 
 def _report(results: list[DeliveryResult]) -> None:

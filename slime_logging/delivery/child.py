@@ -11,7 +11,6 @@ import ctypes
 import os
 import select
 import signal
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import orjson
 
 from slime_logging.backends.base import Writer
+from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.notices import NoticeHandler
 from slime_logging.delivery.watch import SLOWEST_PAUSE_S
@@ -29,9 +29,10 @@ CLOSED_CODE = 0
 LEFT_CODE = 3
 """The delivery ended in time, but the tracker has not confirmed everything."""
 
-HANG_S = 180.0
-"""A step of a delivery that takes longer hangs: backends bound each of their own calls far below.
-"""
+AGAIN_CODE = 4
+"""A new process is to go on: this one hangs, or holds a client that broke."""
+
+TICK_S = 0.2
 
 _PR_SET_PDEATHSIG = 1
 
@@ -39,22 +40,33 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Deliver until told to end."""
     die_with_parent()
+    control = _take_control()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the supervisor says when to end
-    told: Mapping[str, Any] = orjson.loads(_next_line())
+    told: Mapping[str, Any] = orjson.loads(_next_line(control))
     os.environ.update(told["environment"])
     delivery = _delivery(told)
     delivery.start()
-    _wait_for_the_end(delivery)
-    result = delivery.wait()
-    os._exit(CLOSED_CODE if result.is_complete else LEFT_CODE)
+    _wait_for_the_end(delivery, control)
+    if delivery.needs_new_process:
+        os._exit(AGAIN_CODE)
+    os._exit(CLOSED_CODE if delivery.result().is_complete else LEFT_CODE)
 
 
-def _next_line() -> bytes:
-    """One line of standard input, and not a byte more: `select` tells of what is left."""
+def _take_control() -> int:
+    """What standard input was, out of reach of a vendor that asks there for a key."""
+    control = os.dup(0)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    return control
+
+
+def _next_line(control: int) -> bytes:
+    """One line, and not a byte more: `select` tells of what is left."""
     data = b""
     while not data.endswith(b"\n"):
-        byte = os.read(0, 1)
+        byte = os.read(control, 1)
         if not byte:
             return b""
         data += byte
@@ -73,35 +85,38 @@ def _delivery(told: Mapping[str, Any]) -> Delivery:
     run = directory.read()
     redactor = Redactor.of(told["options"], os.environ)
     return Delivery(
-        told["tracker"],
-        directory,
-        run.facts(directory.path, told["options"]),
-        Writer(
-            label=told["label"],
-            is_primary=told["only"] is None,
-            is_shared=told["is_shared"],
-            is_sync=told.get("is_sync", False),
+        Assignment(
+            tracker=told["tracker"],
+            directory=directory,
+            facts=run.facts(directory.path, told["options"]),
+            writer=Writer(
+                label=told["label"],
+                is_primary=told["only"] is None,
+                is_shared=told["is_shared"],
+                is_sync=told.get("is_sync", False),
+            ),
+            only=told["only"],
+            start=told["start"],
+            is_repair=told.get("is_repair", False),
+            slowest_s=SLOWEST_PAUSE_S * told["num_trackers"],
+            is_alone=True,
         ),
-        only=told["only"],
-        start=told["start"],
-        is_repair=told.get("is_repair", False),
         safe_text=lambda error: safe_exception_text(redactor, error),
-        slowest_s=SLOWEST_PAUSE_S * told["num_trackers"],
     )
 
 
-def _wait_for_the_end(delivery: Delivery) -> None:
-    """Return when told to end; leave at once when the parent is gone or a step hangs."""
+def _wait_for_the_end(delivery: Delivery, control: int) -> None:
+    """Return when the delivery ended; leave at once when the parent is gone or a step hangs."""
     while delivery.is_running:
-        if select.select([0], [], [], 1.0)[0]:
-            line = _next_line()
+        if select.select([control], [], [], TICK_S)[0]:
+            line = _next_line(control)
             if not line:
                 os._exit(LEFT_CODE)
             end = orjson.loads(line)
             delivery.stop(end["exit_code"], end["timeout_s"])
-            return
-        if time.monotonic() - delivery.stepped_at_s > HANG_S:
-            os._exit(LEFT_CODE)
+        if delivery.is_hanging:
+            delivery.note_hang()
+            os._exit(AGAIN_CODE)
 
 
 def die_with_parent() -> None:

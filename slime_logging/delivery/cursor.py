@@ -41,7 +41,8 @@ class Cursor:
 
     `state` is one word (opening, delivering, waiting, refused, closed); `reason` says why. `only`
     names the process whose own journals it delivers, "" where it delivers all of the run. `page` is
-    the run's address at a server, as its client told it.
+    the run's address at a server, as its client told it. `is_careful`: the tracker refused
+    something, and rows are handed over one by one to find out which.
     """
 
     backend: str
@@ -55,6 +56,7 @@ class Cursor:
     places: dict[str, Place] = field(default_factory=dict)
     absorbed: list[str] = field(default_factory=list)
     page: str = ""
+    is_careful: bool = False
 
     def place(self, journal: str) -> Place:
         """The place in a journal, from its start when it is new."""
@@ -133,20 +135,21 @@ def next_cursor(
         destination: where its rows go.
         label: the new delivery's label.
         before: all earlier cursors of the destination for this run.
-        only: the process whose own, new journals are delivered: there is nothing before them.
+        only: the process whose own journals are delivered: nobody but a process of the same label
+            can have delivered any of them.
     """
     cursor = Cursor(backend=backend, destination=destination, label=label, only=only)
-    if only:
-        return cursor, False
-    earlier = list(before)
+    earlier = [old for old in before if not only or old.label == label]
     settled = _settled(earlier)
     for old in earlier:
         for journal in old.places:
             _adopt_place(cursor, journal, old)
         if not old.only:
             cursor.absorbed.append(old.label)
+        cursor.is_careful |= old.is_careful and old.label == label
     return cursor, any(
-        not old.is_closed and not old.only and old.label not in settled for old in earlier
+        not old.is_closed and (bool(only) or not old.only) and old.label not in settled
+        for old in earlier
     )
 
 

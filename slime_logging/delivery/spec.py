@@ -7,26 +7,9 @@ environment of the supervisor, where others could read it.
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-COMMON_VARIABLES = re.compile(
-    r"PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|LD_LIBRARY_PATH|SYSTEMROOT"
-    r"|CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|XDG_\w+|NETRC"
-    r"|PYTHON(?!PATH|STARTUP|INSPECT|WARNINGS)\w*|(?i:https?|all|no)_(?i:proxy)"
-    r"|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE"
-)
-
-TRACKER_VARIABLES: Mapping[str, re.Pattern[str]] = {
-    "wandb": re.compile(r"WANDB_\w+"),
-    "trackio": re.compile(r"TRACKIO_\w+"),
-    "tensorboard": re.compile(r"TENSORBOARD_DIR"),
-    "mlflow": re.compile(r"(?:MLFLOW|AWS|AZURE|GOOGLE|GS|DATABRICKS)_\w+"),
-    "swanlab": re.compile(r"SWANLAB_\w+"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +39,3 @@ class DeliverySpec:
     interval_s: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
-
-
-def common_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that any of our processes gets."""
-    return {name: value for name, value in environ.items() if COMMON_VARIABLES.fullmatch(name)}
-
-
-def tracker_environment(tracker: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables of a tracker's vendor."""
-    pattern = TRACKER_VARIABLES.get(tracker)
-    return {} if pattern is None else {k: v for k, v in environ.items() if pattern.fullmatch(k)}

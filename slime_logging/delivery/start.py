@@ -17,7 +17,8 @@ from pathlib import Path
 
 import orjson
 
-from slime_logging.delivery.spec import DeliverySpec, common_environment
+from slime_logging.backends.table import common_environment
+from slime_logging.delivery.spec import DeliverySpec
 
 _DETACHED = """import os
 held = [os.pidfd_open(os.getppid())] if hasattr(os, "pidfd_open") else []

@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from slime_logging.delivery.aside import SetAside, read_set_aside
 from slime_logging.delivery.cursor import Cursor, next_cursor, read_cursors
 from slime_logging.delivery.ending import Ending, read_ending
 from slime_logging.delivery.fold import ConfigFold
+from slime_logging.delivery.refused import SetAside, read_set_aside
 from slime_logging.record.entries import decode_config
 from slime_logging.record.journal_status import JournalStatus, Onlooker, journal_status
 from slime_logging.record.reading import (

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from slime_logging.backends import new_backend
 from slime_logging.backends.base import Backend, Readable, ShowsMedia
-from slime_logging.delivery.marks import difference, mark_of, marks_of
+from slime_logging.backends.process import backend_of_anyone
+from slime_logging.delivery.digests import difference, digest_of, digests_of
 from slime_logging.delivery.status import journal_config, journal_rows
-from slime_logging.errors import TrackingError
 from slime_logging.record.reading import UnreadableJournal, unreadable_journals
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.json_value import Json
@@ -65,21 +64,19 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
     """Read a tracker back and compare it with the journals; changes nothing.
 
     Raises:
-        TrackingError: this tracker cannot be read back.
+        NotReadable: this tracker cannot be read back.
         TryAgain, WillNeverWork: it could not be read now, or refuses it.
     """
-    tracker = new_backend(backend)
-    if not hasattr(tracker, "read_points"):
-        raise TrackingError(f"{backend} cannot be read back; only its own page can tell.")
+    tracker = backend_of_anyone(backend)
     readable = cast(Readable, tracker)
     # The tracker first: of a running job, what it holds is then in the journals too.
-    held = marks_of(readable.read_points(facts))
+    held = digests_of(readable.read_points(facts))
     counts = [0, 0]
-    expected = marks_of(_counted_points(directory, readable, counts))
+    expected = digests_of(_counted_points(directory, readable, counts))
     lacking, extra = difference(expected, held)
     config = journal_config(directory, facts.roles)
     wanted = readable.config_as_held(config)
-    extras = [p for p in readable.read_points(facts) if mark_of(p) in extra] if extra else []
+    extras = [p for p in readable.read_points(facts) if digest_of(p) in extra] if extra else []
     known = set(expected) if extras else set()
     media, num_media = _media_lacking(directory, tracker, facts)
     return Verdict(
@@ -87,8 +84,8 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
         num_rows=counts[0],
         num_points=counts[1],
         missing=tuple(_rows_lacking(directory, readable, lacking)),
-        doubled=tuple({p: None for p in extras if mark_of(p) in known}),
-        unknown=tuple({p: None for p in extras if mark_of(p) not in known}),
+        doubled=tuple({p: None for p in extras if digest_of(p) in known}),
+        unknown=tuple({p: None for p in extras if digest_of(p) not in known}),
         config=_differences(wanted, readable.read_config(facts)),
         num_keys=len(wanted),
         media=media,
@@ -110,7 +107,7 @@ def _counted_points(
 def _rows_lacking(directory: RunDirectory, readable: Readable, lacking: set[int]) -> Iterator[Row]:
     """The rows of which the tracker lacks a point; the journals are read again for them."""
     for row in journal_rows(directory) if lacking else ():
-        if any(mark_of(point) in lacking for point in readable.points(row)):
+        if any(digest_of(point) in lacking for point in readable.points(row)):
             yield row
 
 

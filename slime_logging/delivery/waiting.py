@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from slime_logging.delivery.cursor import Cursor, read_cursors
-from slime_logging.delivery.delivery import DeliveryResult
 from slime_logging.delivery.ending import read_ending
+from slime_logging.delivery.result import DeliveryResult
 from slime_logging.record.reading import count_rows
 from slime_logging.record.run import RunDirectory
 

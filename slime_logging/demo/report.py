@@ -21,7 +21,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from slime_logging.backends.address import address_of
+from slime_logging.backends.place import address_of
 from slime_logging.cli.tables import differences_table
 from slime_logging.demo.job import JobResult
 from slime_logging.settings.options import TRACKERS

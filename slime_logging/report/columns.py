@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from slime_logging.backends.forms import as_double, flatten
+from slime_logging.backends.storable import as_double, flatten
 from slime_logging.record.columns import NUMBERS, Rows
 from slime_logging.record.entries import decode_metrics
 from slime_logging.values.json_value import Json

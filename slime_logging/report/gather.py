@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from slime_logging.backends.forms import JOB, by_role
+from slime_logging.backends.storable import JOB, by_role
 from slime_logging.delivery.fold import ConfigFold
 from slime_logging.delivery.status import RunStatus, run_status
 from slime_logging.layout.diff import MISSING, Difference, logged_differences, role_differences

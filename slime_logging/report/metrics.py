@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
-from slime_logging.backends.forms import as_double, clean_text, is_number
+from slime_logging.backends.storable import as_double, clean_text, is_number
 from slime_logging.record.columns import Rows
 from slime_logging.report.chart import Chart, chart
 from slime_logging.report.course import Course

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from slime_logging.backends.forms import as_text
+from slime_logging.backends.storable import as_text
 from slime_logging.report.scale import number_text
 from slime_logging.report.sources import Source
 from slime_logging.report.texts import shortened

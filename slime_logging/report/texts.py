@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from slime_logging.backends.forms import as_text
+from slime_logging.backends.storable import as_text
 from slime_logging.redaction.safe_text import escape_terminal
 from slime_logging.values.json_value import Json
 

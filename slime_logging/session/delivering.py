@@ -14,7 +14,9 @@ from dataclasses import replace
 
 from slime_logging.backends.base import Writer
 from slime_logging.backends.place import place_of
-from slime_logging.delivery.delivery import Delivery, DeliveryResult
+from slime_logging.delivery.assignment import Assignment
+from slime_logging.delivery.delivery import Delivery
+from slime_logging.delivery.result import DeliveryResult
 from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.delivery.start import start_supervisor
 from slime_logging.delivery.system import is_sampled
@@ -51,12 +53,14 @@ class OwnDelivery:
             writer = Writer(label=spec.label, is_primary=spec.is_primary, is_shared=spec.is_shared)
             facts = run.facts(directory.path, spec.options)
             self._inside = Delivery(
-                INSIDE,
-                directory,
-                facts,
-                writer,
-                only=spec.only,
-                start=spec.start,
+                Assignment(
+                    tracker=INSIDE,
+                    directory=directory,
+                    facts=facts,
+                    writer=writer,
+                    only=spec.only,
+                    start=spec.start,
+                ),
                 safe_text=safe_text,
             )
             self._inside.start()

@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
 
-from slime_logging.backends.address import address_of
+from slime_logging.backends.place import address_of
 from slime_logging.delivery.system import STEP_KEY
 from slime_logging.layout.scope import to_json_mapping
 from slime_logging.record.run import RunFile, now_s

@@ -21,8 +21,8 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from slime_logging.delivery.delivery import DeliveryResult
 from slime_logging.delivery.notices import read_notices
+from slime_logging.delivery.result import DeliveryResult
 from slime_logging.hosts.rendezvous import find
 from slime_logging.redaction.redact import safe_exception_text
 from slime_logging.session.session import Session, join

@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.packages import require_packages
-from slime_logging.delivery.delivery import DeliveryResult
-from slime_logging.delivery.spec import DeliverySpec, tracker_environment
+from slime_logging.backends.table import require_packages, tracker_environment
+from slime_logging.delivery.result import DeliveryResult
+from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.hosts.relay import flush
 from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see, tell_when_waiting
 from slime_logging.hosts.roles import roles_that_never_joined

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from slime_logging.backends import new_backend
+from slime_logging.backends.process import backend_of_anyone
 from slime_logging.values.run import RunFacts
 from tests.backends.mlflow_server import MlflowServer
 
@@ -33,7 +33,7 @@ class Tracker:
 
     def new(self) -> Any:
         """A fresh backend of it."""
-        return new_backend(self.name)
+        return backend_of_anyone(self.name)
 
     def run(self, directory: Path, run_id: str) -> RunFacts:
         """Facts of a run that keeps its local files in `directory`."""

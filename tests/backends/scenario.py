@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends import new_backend
 from slime_logging.backends.base import Writer
+from slime_logging.backends.process import backend_of_anyone
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -208,7 +208,7 @@ def endless_rows(number: int) -> list[Row]:
 def main() -> None:
     """Write until killed."""
     name, facts = sys.argv[1], json.loads(sys.argv[2])
-    backend = new_backend(name)
+    backend = backend_of_anyone(name)
     backend.open(
         RunFacts(**facts | {"directory": Path(facts["directory"])}), Writer(label="killed")
     )

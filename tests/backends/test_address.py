@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slime_logging.backends.address import Address, address_of
+from slime_logging.backends.place import Address, address_of
 from slime_logging.values.run import RunFacts
 
 

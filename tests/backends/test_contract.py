@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.packages import PACKAGES, Package
+from slime_logging.backends.table import BACKENDS, Package
+from slime_logging.backends.table import Tracker as TrackerRow
 from slime_logging.errors import BackendError, MissingBackendError
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
@@ -258,9 +259,10 @@ def test_missing_package_names_the_extra(
     tracker: Tracker, new_run: Callable[[str], RunFacts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tracker whose package is not installed is an error at start that tells how to install it."""
-    if tracker.name not in PACKAGES:
+    package = BACKENDS[tracker.name].package
+    if package is None:
         pytest.skip("needs no package")
-    monkeypatch.setitem(sys.modules, PACKAGES[tracker.name].module, None)
+    monkeypatch.setitem(sys.modules, package.module, None)
     with pytest.raises(MissingBackendError, match=rf"\.\[{tracker.name}\]"):
         tracker.new().open(new_run("missing"), WRITER)
 
@@ -269,12 +271,11 @@ def test_package_that_is_too_old_says_which_is_needed(
     tracker: Tracker, new_run: Callable[[str], RunFacts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not a failure in the middle of the job, but an error at start with what is there, what is needed, and the fix."""
-    if tracker.name not in PACKAGES:
+    row = BACKENDS[tracker.name]
+    if (package := row.package) is None:
         pytest.skip("needs no package")
-    package = PACKAGES[tracker.name]
-    monkeypatch.setitem(
-        PACKAGES, tracker.name, Package(package.module, package.distribution, "1000.2")
-    )
+    newer = Package(package.module, package.distribution, "1000.2")
+    monkeypatch.setitem(BACKENDS, tracker.name, TrackerRow(row.backend, newer))
     told = rf"needs the package {package.distribution} 1000\.2 or newer, and \d[\d.]+ is installed.*\.\["
     with pytest.raises(MissingBackendError, match=told):
         tracker.new().open(new_run("old"), WRITER)

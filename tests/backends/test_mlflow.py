@@ -15,6 +15,7 @@ import pytest
 from slime_logging.backends.base import Writer
 from slime_logging.backends.mlflow import form as form
 from slime_logging.backends.mlflow.backend import MlflowBackend
+from slime_logging.backends.process import BackendProcess
 from slime_logging.errors import SettingsError, TryAgain, WillNeverWork
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
@@ -50,7 +51,7 @@ def facts(directory: Path, uri: str | None, **changes: Any) -> RunFacts:
 
 
 def deliver(run: RunFacts, exit_code: int | None = 0, config: RunConfig = CONFIG) -> None:
-    backend = MlflowBackend()
+    backend = BackendProcess("mlflow")
     backend.open(run, WRITER)
     backend.set_config(config)
     backend.write(ROWS)
@@ -185,7 +186,7 @@ def test_status_follows_the_job(mlflow_server: MlflowServer, client: Any, tmp_pa
     run = facts(tmp_path, mlflow_server.uri, run_id="status", project="status")
     seen = []
     for exit_code in (None, 1):
-        backend = MlflowBackend()
+        backend = BackendProcess("mlflow")
         backend.open(run, WRITER)
         seen.append(held_runs(client, "status", "status")[0].info.status)
         backend.close(exit_code, 30.0)
@@ -199,7 +200,7 @@ def test_outage_loses_and_doubles_nothing(
     """While the server hangs, write and close are TryAgain in bounded time; afterwards the missing rows complete it."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    run, backend = facts(tmp_path, mlflow_server.uri, run_id="outage"), MlflowBackend()
+    run, backend = facts(tmp_path, mlflow_server.uri, run_id="outage"), BackendProcess("mlflow")
     backend.open(run, WRITER)
     backend.write(ROWS[:1])
     mlflow_server.freeze()
@@ -225,7 +226,7 @@ def test_outage_loses_and_doubles_nothing(
 def test_server_that_is_not_there_is_try_again(tmp_path: Path) -> None:
     """A refused connection may be mended."""
     with pytest.raises(TryAgain):
-        MlflowBackend().open(facts(tmp_path, "http://127.0.0.1:9"), WRITER)
+        BackendProcess("mlflow").open(facts(tmp_path, "http://127.0.0.1:9"), WRITER)
 
 
 def test_name_that_the_server_refuses_is_for_good(
@@ -233,14 +234,14 @@ def test_name_that_the_server_refuses_is_for_good(
 ) -> None:
     """A refusal is told with the server's reason."""
     with pytest.raises(WillNeverWork, match="500 characters"):
-        MlflowBackend().open(facts(tmp_path, mlflow_server.uri, project="p" * 501), WRITER)
+        BackendProcess("mlflow").open(facts(tmp_path, mlflow_server.uri, project="p" * 501), WRITER)
 
 
 def test_local_file_without_a_server(tmp_path: Path) -> None:
     """Without an address the run is in a SQLite file, artifacts included, one for all runs of a directory."""
     run = facts(tmp_path / "run", None)
     deliver(run)
-    backend = MlflowBackend()
+    backend = BackendProcess("mlflow")
     assert Counter(backend.read_points(run)) == Counter(
         point for row in ROWS for point in backend.points(row)
     )
@@ -268,7 +269,7 @@ def test_address_and_experiment_variables_are_respected(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow_server.uri)
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "from the environment")
     monkeypatch.setenv("MLFLOW_RUN_ID", "somebody's")
-    backend = MlflowBackend()
+    backend = BackendProcess("mlflow")
     backend.open(facts(tmp_path, None, run_id="variables"), WRITER)
     backend.close(0, 30.0)
     assert len(held_runs(client, "from the environment", "variables")) == 1

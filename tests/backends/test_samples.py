@@ -17,8 +17,7 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.mlflow.backend import MlflowBackend
-from slime_logging.backends.trackio.backend import TrackioBackend
+from slime_logging.backends.process import BackendProcess
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 from tests.backends.conftest import Tracker
@@ -168,7 +167,7 @@ def test_tags_notes_and_kind_of_job_are_tags_of_mlflow(
         "tracking_job_type": "train",
     }
     run = Tracker(name="mlflow", options=options).run(tmp_path / "run", "tagged")
-    backend = MlflowBackend()
+    backend = BackendProcess("mlflow")
     backend.open(run, Writer(label="primary"))
     backend.close(0, 30.0)
     held = _mlflow_run(run).data.tags
@@ -188,7 +187,7 @@ def test_tags_notes_and_kind_of_job_are_in_trackio_s_configuration(tmp_path: Pat
     options = {"tracking_tags": "a,b c", "tracking_notes": "why", "tracking_job_type": "train"}
     run = Tracker(name="trackio", options=options).run(tmp_path / "run", "tagged")
     config = RunConfig(values={"run_notes": 3, "run_state": 4}, roles={})
-    backend = TrackioBackend()
+    backend = BackendProcess("trackio")
     backend.open(run, Writer(label="primary"))
     backend.set_config(config)
     backend.close(0, 30.0)

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.swanlab.backend import SwanlabBackend
-from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.backends.process import BackendProcess
+from slime_logging.errors import NotReadable, TryAgain, WillNeverWork
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
 from tests.backends.swanlab_server import KEY, SwanlabServer
@@ -51,7 +51,7 @@ def facts(directory: Path, **changes: Any) -> RunFacts:
 
 
 def deliver(run: RunFacts, exit_code: int | None = 0) -> None:
-    backend = SwanlabBackend()
+    backend = BackendProcess("swanlab")
     backend.open(run, WRITER)
     backend.set_config(CONFIG)
     backend.write(ROWS)
@@ -176,7 +176,7 @@ def test_mode_variable_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SWANLAB_MODE", "cloud")
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(WillNeverWork, match="API key"):
-        SwanlabBackend().open(facts(tmp_path, options={}), WRITER)
+        BackendProcess("swanlab").open(facts(tmp_path, options={}), WRITER)
 
 
 def test_online_without_a_key_is_for_good_and_asks_nothing(
@@ -185,13 +185,17 @@ def test_online_without_a_key_is_for_good_and_asks_nothing(
     """No prompt: the reason names the key."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(WillNeverWork, match="API key"):
-        SwanlabBackend().open(facts(tmp_path, options={"swanlab_mode": "online"}), WRITER)
+        BackendProcess("swanlab").open(facts(tmp_path, options={"swanlab_mode": "online"}), WRITER)
 
 
 def test_online_cannot_be_read_back(tmp_path: Path) -> None:
     """What the server holds is not known; the local files would tell what was sent, not what arrived."""
     with pytest.raises(WillNeverWork, match="read back"):
-        list(SwanlabBackend().read_points(facts(tmp_path, options={"swanlab_mode": "online"})))
+        list(
+            BackendProcess("swanlab").read_points(
+                facts(tmp_path, options={"swanlab_mode": "online"})
+            )
+        )
 
 
 @pytest.fixture
@@ -226,7 +230,7 @@ def test_online_run_has_everything(server: SwanlabServer, tmp_path: Path) -> Non
 def test_online_run_is_continued(server: SwanlabServer, tmp_path: Path) -> None:
     """The run with our id goes on; what SwanLab would take for old steps is kept in columns of its own."""
     for directory in (tmp_path / "a", tmp_path / "b"):
-        backend = SwanlabBackend()
+        backend = BackendProcess("swanlab")
         backend.open(online(directory), WRITER)
         backend.write([scenario.row(5, {"train/loss": 0.5}, step=4)])
         backend.close(0, 30.0)
@@ -236,15 +240,16 @@ def test_online_run_is_continued(server: SwanlabServer, tmp_path: Path) -> None:
 
 def test_open_online_run_is_not_asked_what_it_holds(server: SwanlabServer, tmp_path: Path) -> None:
     """Delivery sees that it cannot be read back, and sends again what was not confirmed."""
-    backend = SwanlabBackend()
+    backend = BackendProcess("swanlab")
     backend.open(online(tmp_path), WRITER)
-    assert not hasattr(backend, "read_points")
+    with pytest.raises(NotReadable):
+        next(backend.read_points(online(tmp_path)))
     backend.close(0, 30.0)
 
 
 def test_infinity_is_the_largest_number(server: SwanlabServer, tmp_path: Path) -> None:
     """SwanLab makes NaN of it on the way to its server."""
-    backend = SwanlabBackend()
+    backend = BackendProcess("swanlab")
     backend.open(online(tmp_path), WRITER)
     backend.write([scenario.row(1, {"x": -math.inf, "y": math.nan})])
     backend.close(0, 30.0)
@@ -253,7 +258,7 @@ def test_infinity_is_the_largest_number(server: SwanlabServer, tmp_path: Path) -
 
 def test_close_during_an_outage_is_try_again(server: SwanlabServer, tmp_path: Path) -> None:
     """What the server did not take within the time is not called delivered."""
-    backend = SwanlabBackend()
+    backend = BackendProcess("swanlab")
     backend.open(online(tmp_path), WRITER)
     server.refuse = 503
     backend.write(ROWS[2:])
@@ -263,7 +268,7 @@ def test_close_during_an_outage_is_try_again(server: SwanlabServer, tmp_path: Pa
 
 def test_refused_rows_are_told_at_close(server: SwanlabServer, tmp_path: Path) -> None:
     """SwanLab's client drops what its server refuses for good, and only prints so."""
-    backend = SwanlabBackend()
+    backend = BackendProcess("swanlab")
     backend.open(online(tmp_path), WRITER)
     server.refuse = 400
     backend.write(ROWS[2:])
@@ -277,7 +282,7 @@ def test_wrong_key_is_for_good(
     """Repeating does not make it right."""
     monkeypatch.setenv("SWANLAB_API_KEY", "w" * 21)
     with pytest.raises(WillNeverWork, match="401"):
-        SwanlabBackend().open(online(tmp_path), WRITER)
+        BackendProcess("swanlab").open(online(tmp_path), WRITER)
 
 
 def test_server_that_is_not_there_is_try_again(
@@ -286,4 +291,4 @@ def test_server_that_is_not_there_is_try_again(
     """A refused connection may be mended."""
     monkeypatch.setenv("SWANLAB_API_HOST", "http://127.0.0.1:9")
     with pytest.raises(TryAgain):
-        SwanlabBackend().open(online(tmp_path), WRITER)
+        BackendProcess("swanlab").open(online(tmp_path), WRITER)

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.trackio.backend import TrackioBackend
+from slime_logging.backends.process import BackendProcess
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
@@ -42,7 +42,7 @@ def facts(directory: Path, **changes: Any) -> RunFacts:
 
 
 def deliver(run: RunFacts, exit_code: int | None = 0) -> None:
-    backend = TrackioBackend()
+    backend = BackendProcess("trackio")
     backend.open(run, Writer(label="primary"))
     backend.set_config(CONFIG)
     backend.write(ROWS)
@@ -72,7 +72,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         patch.setenv("TRACKIO_DIR", str(directory))
         for name, exit_code in (("job", None), ("job", 0), ("failed", 3), ("stopped", None)):
             deliver(facts(directory, name=name, run_id=name), exit_code)
-        reader = TrackioBackend()
+        reader = BackendProcess("trackio")
         points = len(list(reader.read_points(facts(directory, run_id="job"))))
     assert dict(os.environ) == before
     expressions = {"runs": "S.get_run_records('proj')"}
@@ -151,7 +151,7 @@ def test_a_run_with_a_store_of_its_own_stays_there(tmp_path: Path) -> None:
     deliver(facts(tmp_path / "r1"))
     assert (tmp_path / "r1" / "trackio" / "proj.db").exists()
     assert not (tmp_path / "trackio").exists()
-    assert len(list(TrackioBackend().read_points(facts(tmp_path / "r1")))) == len(ROWS)
+    assert len(list(BackendProcess("trackio").read_points(facts(tmp_path / "r1")))) == len(ROWS)
 
 
 def test_two_jobs_in_one_directory_stay_apart(
@@ -161,7 +161,9 @@ def test_two_jobs_in_one_directory_stay_apart(
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
     for run_id in ("r1", "r1_x", "r1/x"):
         deliver(facts(tmp_path, run_id=run_id))
-    assert len(list(TrackioBackend().read_points(facts(tmp_path, run_id="r1")))) == len(ROWS)
+    assert len(list(BackendProcess("trackio").read_points(facts(tmp_path, run_id="r1")))) == len(
+        ROWS
+    )
 
 
 def test_server_variable_is_told_to_be_ignored(
@@ -178,7 +180,7 @@ def test_server_variable_is_told_to_be_ignored(
 def test_project_name_that_trackio_refuses(tmp_path: Path) -> None:
     """A refusal is for good, and says why."""
     with pytest.raises(WillNeverWork, match="registry"):
-        TrackioBackend().open(
+        BackendProcess("trackio").open(
             facts(tmp_path / "run", project="registry-x"), Writer(label="primary")
         )
 
@@ -188,15 +190,4 @@ def test_unusable_directory_is_try_again(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "file"))
     with pytest.raises(TryAgain):
-        TrackioBackend().open(facts(tmp_path), Writer(label="primary"))
-
-
-def test_dead_storage_process_is_replaced(tmp_path: Path) -> None:
-    """After its process died, the next call starts another one."""
-    run, backend = facts(tmp_path / "run"), TrackioBackend()
-    backend.open(run, Writer(label="primary"))
-    backend._store._child.kill()
-    backend._store._child.wait()
-    backend.write(ROWS)
-    backend.close(0, 30.0)
-    assert len(list(backend.read_points(run))) == len(ROWS)
+        BackendProcess("trackio").open(facts(tmp_path), Writer(label="primary"))

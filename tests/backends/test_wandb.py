@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.wandb.backend import WandbBackend
+from slime_logging.backends.process import BackendProcess
 from slime_logging.backends.wandb.form import comparable, history_point
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.run import RunConfig, RunFacts
@@ -45,7 +45,7 @@ def test_plain_what_the_server_holds_is_what_was_written(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "c4n4ry")
     monkeypatch.setattr(sys, "argv", ["train.py", "--wandb-key=c4n4ry"])
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     environ = dict(os.environ)
     backend.open(run, Writer(label="primary"))
     backend.set_config(CONFIG)
@@ -77,7 +77,7 @@ def test_shared_writers_converge_whoever_finishes_last(
     """A primary and two secondaries: all rows, one configuration and one table of axes, on either kind of server."""
     wandb_server.behave(config=semantics)
     run = facts(tmp_path / "run", wandb_server.options)
-    backends = [WandbBackend(), WandbBackend(), WandbBackend()]
+    backends = [BackendProcess("wandb"), BackendProcess("wandb"), BackendProcess("wandb")]
     for number, backend in enumerate(backends):
         backend.open(run, secondary(number) if number else PRIMARY)
         backend.set_config(CONFIG)
@@ -102,7 +102,7 @@ def test_a_primary_that_leaves_a_run_that_is_not_over_does_not_end_it(
 ) -> None:
     """Closed without an exit code, the run is shown as preempted, and continues where it was."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.set_config(CONFIG)
     backend.write(rows("a", 0, 5))
@@ -126,7 +126,7 @@ def test_how_the_job_ended_is_the_state_of_the_run(
 ) -> None:
     """A job that was asked to end by SIGTERM is preempted, one that vanished failed."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.close(exit_code, 30)
     found = wandb_server.run(run.run_id)
@@ -139,7 +139,7 @@ def test_changed_configuration_only_adds_what_changed(
 ) -> None:
     """Called again with the whole of it, a changed value is replaced without an error."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.set_config(RunConfig(values={"lr": 1, "seed": 2}, roles={}))
     backend.set_config(RunConfig(values={"lr": 3, "seed": 2}, roles={}))
@@ -152,7 +152,7 @@ def test_an_outage_at_the_start_is_try_again_and_the_same_process_succeeds_later
 ) -> None:
     """No "run ID is in use" after a failed start."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend(open_timeout_s=4)
+    backend = BackendProcess("wandb", open_timeout_s=4)
     wandb_server.fail("UpsertBucket", 503)
     with pytest.raises(TryAgain):
         backend.open(run, Writer(label="primary"))
@@ -168,7 +168,7 @@ def test_open_is_bounded(tmp_path: Path, wandb_server: WandbServer, action: str)
     """A server that hangs or cuts every connection: TryAgain at the deadline."""
     wandb_server.fail("*", action=action)
     with pytest.raises(TryAgain):
-        WandbBackend(open_timeout_s=2).open(
+        BackendProcess("wandb", open_timeout_s=2).open(
             facts(tmp_path / "run", wandb_server.options), Writer(label="primary")
         )
     wandb_server.heal()
@@ -179,7 +179,7 @@ def test_a_server_that_is_not_there_is_try_again(tmp_path: Path, wandb_server: W
     run = facts(tmp_path / "run", wandb_server.options)
     wandb_server.kill()
     with pytest.raises(TryAgain):
-        WandbBackend(open_timeout_s=3).open(run, Writer(label="primary"))
+        BackendProcess("wandb", open_timeout_s=3).open(run, Writer(label="primary"))
 
 
 def test_a_wrong_key_will_never_work_and_says_what_to_do(
@@ -188,7 +188,7 @@ def test_a_wrong_key_will_never_work_and_says_what_to_do(
     """The message names the flag and the variable, and does not show the key."""
     run = facts(tmp_path / "run", {**wandb_server.options, "wandb_key": "f" * 40})
     with pytest.raises(WillNeverWork, match="--wandb-key or WANDB_API_KEY") as caught:
-        WandbBackend().open(run, Writer(label="primary"))
+        BackendProcess("wandb").open(run, Writer(label="primary"))
     assert "f" * 40 not in str(caught.value)
 
 
@@ -198,7 +198,7 @@ def test_no_key_at_all_will_never_work_and_asks_nobody(
     """No prompt on a terminal, no login: an error with the fix."""
     run = facts(tmp_path / "run", {**wandb_server.options, "wandb_key": None})
     with pytest.raises(WillNeverWork, match="--wandb-key or WANDB_API_KEY"):
-        WandbBackend().open(run, Writer(label="primary"))
+        BackendProcess("wandb").open(run, Writer(label="primary"))
 
 
 @pytest.mark.parametrize("status", [400, 413])
@@ -207,7 +207,7 @@ def test_a_stream_that_the_server_refused_for_good_is_not_called_delivered(
 ) -> None:
     """The client keeps silent; close does not, and a new client delivers what is missing."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     wandb_server.fail("file_stream", status)
     backend.write(rows("a", 0, 5))
@@ -225,7 +225,7 @@ def test_a_stream_that_the_server_refused_for_good_is_not_called_delivered(
 def test_close_is_bounded(tmp_path: Path, wandb_server: WandbServer, fault: dict[str, Any]) -> None:
     """A server that never takes the rows: TryAgain at the deadline, no process left, and close may be called again."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     wandb_server.fail("file_stream", **fault)
@@ -240,7 +240,7 @@ def test_system_metrics_can_be_switched_off(
     tmp_path: Path, option: str | None, num_samplers: int
 ) -> None:
     """`off` leaves no sampler of W&B's own running either."""
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     options = {"wandb_mode": "offline", "tracking_system_metrics": option}
     backend.open(facts(tmp_path / "run", options), Writer(label="primary"))
     backend.write(rows("a", 0, 5))
@@ -264,7 +264,7 @@ def samplers() -> int:
 def test_a_hanging_client_says_in_which_call(tmp_path: Path, wandb_server: WandbServer) -> None:
     """What a user needs to report it to those who made the client."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     wandb_server.fail("file_stream", action="hang")
@@ -279,7 +279,7 @@ def test_counts_that_lag_are_waited_for(tmp_path: Path, wandb_server: WandbServe
     """A passing 500 on the way, and line counts that are two seconds old at the resume: nothing doubled or lost."""
     wandb_server.behave(lag_s=1.0)
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     wandb_server.fail("file_stream", 500, times=1)
@@ -295,7 +295,7 @@ def test_a_killed_server_comes_back_with_what_it_had(
 ) -> None:
     """kill -9 of the server between two writes: the client repeats what was not taken."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     wandb_server.restart()
@@ -311,7 +311,7 @@ def test_an_inherited_service_does_not_matter(
     monkeypatch.setenv("WANDB_SERVICE", "3-1-unix-/nowhere/socket")
     monkeypatch.setenv("WANDB_RUN_ID", "somebody-elses")
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     backend.close(0, 30)
@@ -325,7 +325,7 @@ def test_rows_lost_by_the_server_are_missing_from_the_points(
     """As early rows vanish after a late secondary logs, read_points shows exactly which are gone."""
     wandb_server.behave(lose_early=11)
     run = facts(tmp_path / "run", wandb_server.options)
-    primary, late = WandbBackend(), WandbBackend()
+    primary, late = BackendProcess("wandb"), BackendProcess("wandb")
     primary.open(run, PRIMARY)
     primary.write(rows("a", 0, 30))
     deadline_s = time.monotonic() + 20
@@ -355,7 +355,7 @@ def test_reading_from_a_server_that_is_down_is_try_again(
     run = facts(tmp_path / "run", wandb_server.options)
     wandb_server.fail("*", 500)
     with pytest.raises(TryAgain):
-        next(iter(WandbBackend(read_timeout_s=3).read_points(run)))
+        next(iter(BackendProcess("wandb", read_timeout_s=3).read_points(run)))
     wandb_server.heal()
 
 
@@ -366,9 +366,9 @@ def test_a_killed_job_is_continued_on_the_server(tmp_path: Path, wandb_server: W
         import os, signal, time
         from pathlib import Path
         from slime_logging.backends.base import Writer
-        from slime_logging.backends.wandb.backend import WandbBackend
+        from slime_logging.backends.process import BackendProcess
         from tests.backends.wandb_rows import facts, rows
-        backend = WandbBackend()
+        backend = BackendProcess("wandb")
         backend.open(facts(Path({str(tmp_path / "run")!r}), {wandb_server.options!r}), Writer(label="primary"))
         backend.write(rows("a", 0, 100))
         time.sleep(6)
@@ -377,7 +377,7 @@ def test_a_killed_job_is_continued_on_the_server(tmp_path: Path, wandb_server: W
     """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, timeout=60)
     assert killed.returncode == -signal.SIGKILL
-    backend, written = WandbBackend(), rows("a", 0, 200)
+    backend, written = BackendProcess("wandb"), rows("a", 0, 200)
     time.sleep(backend.settle_s(run))
     before = held(run)
     missing = [row for row in written if not all(before[point] for point in backend.points(row))]
@@ -393,7 +393,7 @@ def test_a_server_that_lets_nobody_read_is_taken_at_its_word(
 ) -> None:
     """Where the read API is refused, rows that the stream took count as delivered."""
     run = facts(tmp_path / "run", wandb_server.options)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 5))
     for operation in ("Run", "GetDefaultEntity", "RunHistoryKeys"):

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.process import BackendProcess
 from slime_logging.backends.wandb import offline as wandb_offline
 from slime_logging.backends.wandb import session as wandb_session
-from slime_logging.backends.wandb.backend import WandbBackend
 from slime_logging.errors import TryAgain
 from slime_logging.values.run import RunConfig
 from tests.backends.wandb_rows import CONFIG, facts, held, odd_rows, points, rows
@@ -31,7 +31,7 @@ def test_what_is_read_back_is_what_was_written(tmp_path: Path) -> None:
     """Odd keys and values, two segments: equal multisets of points, equal configuration, no key in any file."""
     run = facts(tmp_path / "run", OFFLINE)
     written = [*odd_rows("odd"), *rows("a", 0, 1000)]
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     environ = dict(os.environ)
     backend.open(run, Writer(label="primary"))
     backend.set_config(CONFIG)
@@ -57,7 +57,7 @@ def test_what_is_read_back_is_what_was_written(tmp_path: Path) -> None:
 def test_a_row_keeps_its_own_time(tmp_path: Path) -> None:
     """A row delivered late shows when it was logged."""
     run = facts(tmp_path / "run", OFFLINE)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 2))
     backend.close(0, 30)
@@ -75,9 +75,9 @@ def test_a_killed_job_is_continued_without_loss_or_double(tmp_path: Path) -> Non
         from pathlib import Path
         from slime_logging.backends.base import Writer
         from slime_logging.values.run import RunConfig
-        from slime_logging.backends.wandb.backend import WandbBackend
+        from slime_logging.backends.process import BackendProcess
         from tests.backends.wandb_rows import facts, rows
-        backend = WandbBackend()
+        backend = BackendProcess("wandb")
         backend.open(facts(Path({str(tmp_path / "run")!r}), {OFFLINE!r}), Writer(label="primary"))
         backend.write(rows("a", 0, 3000))
         backend.write(rows("a", 3000, 3001))
@@ -88,7 +88,7 @@ def test_a_killed_job_is_continued_without_loss_or_double(tmp_path: Path) -> Non
     time.sleep(1.0)  # until the client of the killed job has died of it
     written = rows("a", 0, 3001)
     before = held(run)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     missing = [row for row in written if not all(before[point] for point in backend.points(row))]
     assert before == points(backend, [row for row in written if row not in missing])
     backend.open(run, Writer(label="primary"))
@@ -100,7 +100,7 @@ def test_a_killed_job_is_continued_without_loss_or_double(tmp_path: Path) -> Non
 def test_a_torn_file_gives_the_whole_records_before_the_tear(tmp_path: Path) -> None:
     """Cut at every byte of its last kilobyte: reading never raises, and yields a prefix of what was written."""
     run = facts(tmp_path / "run", OFFLINE)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 400))
     backend.close(0, 30)
@@ -119,7 +119,7 @@ def test_a_torn_file_gives_the_whole_records_before_the_tear(tmp_path: Path) -> 
 def test_a_damaged_record_ends_its_file(tmp_path: Path) -> None:
     """A flipped byte is noticed by the checksum: no wrong value is ever read."""
     run = facts(tmp_path / "run", OFFLINE)
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 400))
     backend.close(0, 30)
@@ -139,7 +139,7 @@ def test_a_run_without_files_holds_nothing(tmp_path: Path) -> None:
 def test_two_writers_of_one_second_have_files_of_their_own(tmp_path: Path) -> None:
     """Same run, same directory, same second: neither's data vanishes."""
     run = facts(tmp_path / "run", {**OFFLINE, "wandb_dir": str(tmp_path / "shared")})
-    backends = [WandbBackend(), WandbBackend()]
+    backends = [BackendProcess("wandb"), BackendProcess("wandb")]
     for number, backend in enumerate(backends):
         backend.open(run, Writer(label=f"writer {number}"))
     for number, backend in enumerate(backends):
@@ -155,7 +155,7 @@ def test_clients_that_follow_each_other_within_a_second_stand_in_their_order(
     run = facts(tmp_path / "run", OFFLINE)
     written = rows("a", 0, 12)
     for number in range(6):
-        backend = WandbBackend()
+        backend = BackendProcess("wandb")
         backend.open(run, Writer(label="primary"))
         backend.set_config(RunConfig(values={"lr": number}, roles={}))
         backend.write(written[2 * number : 2 * number + 2])
@@ -173,12 +173,12 @@ def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
         import wandb
         from slime_logging.backends.base import Writer
         from slime_logging.values.run import RunConfig
-        from slime_logging.backends.wandb.backend import WandbBackend
+        from slime_logging.backends.process import BackendProcess
         from tests.backends.wandb_rows import facts, rows
         own = wandb.init(mode="offline", id="own", project="p", dir={str(tmp_path)!r}, settings={{"silent": True}})
         wandb.log({{"x": 1}})
         environ = dict(os.environ)
-        backend = WandbBackend()
+        backend = BackendProcess("wandb")
         backend.open(facts(Path({str(tmp_path / "run")!r}), {OFFLINE!r}), Writer(label="primary"))
         backend.write(rows("a", 0, 3))
         backend.close(0, 30)
@@ -191,7 +191,9 @@ def test_a_run_of_the_users_own_is_not_disturbed(tmp_path: Path) -> None:
     )
     own = facts(tmp_path / "own", {**OFFLINE, "wandb_dir": str(tmp_path)}, run_id="own")
     assert [row["x"] for row in wandb_offline.read_rows(own)] == [1, 2]
-    assert held(facts(tmp_path / "run", OFFLINE)) == points(WandbBackend(), rows("a", 0, 3))
+    assert held(facts(tmp_path / "run", OFFLINE)) == points(
+        BackendProcess("wandb"), rows("a", 0, 3)
+    )
 
 
 def test_a_service_that_does_not_end_matters_only_where_its_file_is_not_whole(
@@ -200,7 +202,7 @@ def test_a_service_that_does_not_end_matters_only_where_its_file_is_not_whole(
     """W&B's `teardown` waits for its service for ever; delivery tries again where a record may be missing."""
     import wandb
 
-    run, backend = facts(tmp_path / "run", OFFLINE), WandbBackend()
+    run, backend = facts(tmp_path / "run", OFFLINE), BackendProcess("wandb")
     backend.open(run, Writer(label="primary"))
     backend.write(rows("a", 0, 100))
     backend.close(0, 30)

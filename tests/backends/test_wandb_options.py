@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.table import common_environment, tracker_environment
 from slime_logging.backends.wandb import options
-from slime_logging.backends.wandb.options import client_environment, client_settings, is_online
+from slime_logging.backends.wandb.options import client_settings, is_online
 from slime_logging.values.run import RunFacts
 
 KEY = "k" * 40
@@ -125,7 +126,7 @@ def test_names_that_the_server_refuses_are_mended() -> None:
 
 
 def test_the_clients_environment_holds_nothing_of_the_jobs() -> None:
-    """Inherited W&B variables and secrets stay out; what the connection needs stays in."""
+    """Inherited W&B variables and others' secrets stay out; what the connection needs stays in."""
     environ = {
         "PATH": "/bin",
         "HTTPS_PROXY": "http://proxy",
@@ -137,9 +138,8 @@ def test_the_clients_environment_holds_nothing_of_the_jobs() -> None:
         "AWS_SECRET_ACCESS_KEY": "secret",
         "PYTHONSTARTUP": "x.py",
     }
-    kept = client_environment(environ)
-    assert {"PATH", "HTTPS_PROXY"} <= kept.keys()
-    assert not kept.keys() & (environ.keys() - {"PATH", "HTTPS_PROXY"})
+    kept = common_environment(environ) | tracker_environment("wandb", environ)
+    assert kept.keys() == {"PATH", "HTTPS_PROXY", "WANDB_API_KEY"}
 
 
 @pytest.mark.parametrize(

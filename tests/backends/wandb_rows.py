@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.wandb.backend import WandbBackend
+from slime_logging.backends.process import BackendProcess
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
 
@@ -81,9 +81,9 @@ CONFIG = RunConfig(
 )
 
 
-def points(backend: WandbBackend, written: Iterable[Row]) -> Counter[Any]:
+def points(backend: BackendProcess, written: Iterable[Row]) -> Counter[Any]:
     return Counter(point for row in written for point in backend.points(row))
 
 
 def held(run: RunFacts) -> Counter[Any]:
-    return Counter(WandbBackend().read_points(run))
+    return Counter(BackendProcess("wandb").read_points(run))

@@ -15,9 +15,11 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import psutil
 
 import slime_logging
-from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import Writer
-from slime_logging.delivery.delivery import Delivery, DeliveryResult
+from slime_logging.backends.table import BACKENDS, Tracker
+from slime_logging.delivery.assignment import Assignment
+from slime_logging.delivery.delivery import Delivery
+from slime_logging.delivery.result import DeliveryResult
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -106,12 +108,14 @@ def recorded(directory: Path, num_rows: int, num_journals: int = 1) -> RunDirect
 
 def deliver(directory: RunDirectory, tracker: str) -> tuple[DeliveryResult, float]:
     """Deliver a finished run as `sync` does, and the seconds from the tracker being open to all being confirmed."""
-    BACKENDS.setdefault("null", "tests.bench.runs:NullBackend")
+    BACKENDS.setdefault("null", Tracker("tests.bench.runs:NullBackend"))
     delivery = Delivery(
-        tracker,
-        directory,
-        directory.read().facts(directory.path, {"wandb_mode": "offline"}),
-        Writer(label="bench", is_sync=True),
+        Assignment(
+            tracker=tracker,
+            directory=directory,
+            facts=directory.read().facts(directory.path, {"wandb_mode": "offline"}),
+            writer=Writer(label="bench", is_sync=True),
+        )
     )
     delivery.start()
     while delivery.result().state == "opening":

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from slime_logging.backends import BACKENDS, memory
+from slime_logging.backends import memory
 from slime_logging.backends.base import Writer
+from slime_logging.backends.table import BACKENDS, Tracker
+from slime_logging.delivery import attempts
 from slime_logging.delivery import delivery as delivery_module
-from slime_logging.delivery.aside import read_set_aside
+from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.cursor import read_cursors
-from slime_logging.delivery.delivery import NUM_REFUSALS_IN_A_ROW, Delivery
+from slime_logging.delivery.delivery import Delivery
+from slime_logging.delivery.refused import NUM_REFUSALS_IN_A_ROW, read_set_aside
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
@@ -23,8 +26,8 @@ from tests.record.test_run import run_file
 
 @pytest.fixture
 def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
-    monkeypatch.setitem(BACKENDS, "faulty", "tests.delivery.trackers:FaultyBackend")
-    monkeypatch.setattr(delivery_module, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setitem(BACKENDS, "faulty", Tracker("tests.delivery.trackers:FaultyBackend"))
+    monkeypatch.setattr(attempts, "FIRST_PAUSE_S", 0.02)
     monkeypatch.setattr(delivery_module, "POLL_INTERVAL_S", 0.02)
     memory.forget()
     return new_plan()
@@ -74,7 +77,13 @@ def add_rows(to: Journal, num: int, first: int = 0) -> None:
 
 def deliver(run: RunDirectory, label: str = "d", timeout_s: float = 5.0, **options):
     delivery = Delivery(
-        "faulty", run, run.read().facts(run.path, {}), Writer(label=label), **options
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label=label),
+            **options,
+        )
     )
     delivery.start()
     delivery.stop(0, timeout_s)
@@ -104,7 +113,14 @@ def test_a_second_delivery_sends_nothing_again(plan, run):
 
 
 def test_journals_that_come_later_are_found_while_it_runs(plan, run):
-    delivery = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="d"))
+    delivery = Delivery(
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="d"),
+        )
+    )
     delivery.start()
     add_rows(journal(run, "late"), 3)
     deadline = time.monotonic() + 5
@@ -203,9 +219,16 @@ def test_after_a_crash_the_tracker_is_asked_before_anything_is_sent_again(plan, 
     plan.is_durable = False
     j = journal(run)
     add_rows(j, 10)
-    killed = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="killed"))
-    killed._pass_on()
-    killed._save_cursor(now=True)  # and here its process is killed: nobody closes it
+    killed = Delivery(
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="killed"),
+        )
+    )
+    killed._hand_over.pass_on()
+    killed._ledger.save(now=True)  # and here its process is killed: nobody closes it
     assert [cursor.is_closed for cursor in read_cursors(run)] == [False]
     add_rows(j, 5, first=10)
     assert deliver(run, "next").is_complete
@@ -289,8 +312,15 @@ def test_what_a_broken_client_had_in_its_queue_is_sent_again(plan, run):
     j = journal(run)
     j.append(encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}))
     add_rows(j, 10)
-    delivery = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="d"))
-    delivery._pass_on()
+    delivery = Delivery(
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="d"),
+        )
+    )
+    delivery._hand_over.pass_on()
     add_rows(j, 5, first=10)
     plan.writes = [TryAgain("its process died")]
     delivery.start()
@@ -305,9 +335,16 @@ def test_rows_that_look_the_same_to_the_tracker_are_all_sent(plan, run):
     plan.points_by_step = True
     for name in ("a", "b", "c"):
         add_rows(journal(run, name), 2)
-    first = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="killed"))
-    first._pass_on()
-    first._save_cursor(now=True)
+    first = Delivery(
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="killed"),
+        )
+    )
+    first._hand_over.pass_on()
+    first._ledger.save(now=True)
     for name in ("d", "e"):
         add_rows(journal(run, name), 2)
     plan.writes, plan.num_taken_before_failing = [TryAgain("cut")], 1
@@ -371,13 +408,25 @@ def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_
     j = journal(run, "own", delivers=("faulty",))
     add_rows(j, 3)
     itself = Delivery(
-        "faulty", run, run.read().facts(run.path, {}), Writer(label="own"), only="own"
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="own"),
+            only="own",
+        )
     )
-    itself._pass_on()
-    itself._save_cursor(now=True)
+    itself._hand_over.pass_on()
+    itself._ledger.save(now=True)
     add_rows(j, 2, first=3)
     primary = Delivery(
-        "faulty", run, run.read().facts(run.path, {}), Writer(label="primary"), start=start
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="primary"),
+            start=start,
+        )
     )
     primary.start()
     add_rows(journal(run, "seen"), 1, first=10)
@@ -395,9 +444,16 @@ def test_a_process_that_delivers_itself_settles_nothing_for_the_primary(plan, ru
     """A killed primary's hand-over is looked up though a secondary joined and finished meanwhile."""
     plan.is_durable = False
     add_rows(journal(run, "seen"), 3)
-    primary = Delivery("faulty", run, run.read().facts(run.path, {}), Writer(label="primary"))
-    primary._pass_on()
-    primary._save_cursor(now=True)
+    primary = Delivery(
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="primary"),
+        )
+    )
+    primary._hand_over.pass_on()
+    primary._ledger.save(now=True)
     add_rows(journal(run, "own", delivers=("faulty",)), 2, first=10)
     assert deliver(run, "own", only="own").num_confirmed == 2
     assert deliver(run, "after").is_complete
@@ -411,10 +467,16 @@ def test_a_primary_settles_nothing_for_a_process_that_delivers_itself(plan, run)
     own.locks.hold("own")
     add_rows(journal(run, "own", delivers=("faulty",)), 3)
     itself = Delivery(
-        "faulty", run, run.read().facts(run.path, {}), Writer(label="own"), only="own"
+        Assignment(
+            tracker="faulty",
+            directory=run,
+            facts=run.read().facts(run.path, {}),
+            writer=Writer(label="own"),
+            only="own",
+        )
     )
-    itself._pass_on()
-    itself._save_cursor(now=True)
+    itself._hand_over.pass_on()
+    itself._ledger.save(now=True)
     assert deliver(run, "primary").is_complete
     own.locks.unlock()
     assert deliver(run, "after").is_complete

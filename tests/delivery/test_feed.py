@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from slime_logging.delivery.feed import BATCH_BYTES, BATCH_ROWS, Feed
+from slime_logging.delivery.feed import BATCH_ROWS, Feed
+from slime_logging.delivery.source import BATCH_BYTES
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
 from slime_logging.record.run import RunDirectory

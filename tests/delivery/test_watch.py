@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slime_logging.delivery.marks import difference, mark_of, marks_of
+from slime_logging.delivery.digests import difference, digest_of, digests_of
 from slime_logging.delivery.watch import FIRST_PAUSE_S, Watch
 
 
@@ -35,7 +35,7 @@ def test_a_file_that_grows_is_seen_at_once_while_it_is_active(tmp_path):
 
 
 def test_marks_tell_multisets_apart():
-    one = marks_of([("a", -1), ("a", -1), ("b", 2.0), "text"])
-    other = marks_of([("a", -1), ("b", 2), "text", ("a", -2)])
-    assert difference(one, other) == ({mark_of(("a", -1))}, {mark_of(("a", -2))})
+    one = digests_of([("a", -1), ("a", -1), ("b", 2.0), "text"])
+    other = digests_of([("a", -1), ("b", 2), "text", ("a", -2)])
+    assert difference(one, other) == ({digest_of(("a", -1))}, {digest_of(("a", -2))})
     assert difference(one, one) == (set(), set())

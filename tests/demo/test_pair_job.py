@@ -13,8 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from slime_logging.backends.trackio.backend import TrackioBackend
-from slime_logging.backends.wandb.backend import WandbBackend
+from slime_logging.backends.process import BackendProcess
 
 from .reading import COMMAND, Run, environment, finish_code, read_run, run_demo, start_demo
 
@@ -50,7 +49,7 @@ def test_both_roles_are_in_one_run_with_their_own_arguments(run: Run) -> None:
 
 def test_both_trackers_hold_every_row_once(run: Run) -> None:
     """W&B's offline file and Trackio's database hold exactly what was logged."""
-    for backend in (WandbBackend(), TrackioBackend()):
+    for backend in (BackendProcess("wandb"), BackendProcess("trackio")):
         expected = Counter(point for row in run.rows for point in backend.points(row))
         assert Counter(backend.read_points(run.facts)) == expected
 

@@ -17,8 +17,7 @@ import psutil
 import pytest
 
 from slime_logging.backends.base import Readable
-from slime_logging.backends.trackio.backend import TrackioBackend
-from slime_logging.backends.wandb.backend import WandbBackend
+from slime_logging.backends.process import BackendProcess
 from slime_logging.demo.namespace import ppo_namespace
 
 from .reading import SLIME_LOGGING, Run, environment, read_run, run_demo, start_demo
@@ -80,7 +79,9 @@ def test_roles_log_under_slimes_names(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name
+    "backend",
+    [BackendProcess("wandb"), BackendProcess("trackio")],
+    ids=lambda backend: backend.name,
 )
 def test_the_tracker_holds_every_row_once_with_its_values(run: Run, backend: Readable) -> None:
     """What the tracker holds is exactly what the processes logged: nothing lost, nothing doubled, nothing changed."""
@@ -89,7 +90,9 @@ def test_the_tracker_holds_every_row_once_with_its_values(run: Run, backend: Rea
 
 
 @pytest.mark.parametrize(
-    "backend", [WandbBackend(), TrackioBackend()], ids=lambda backend: backend.name
+    "backend",
+    [BackendProcess("wandb"), BackendProcess("trackio")],
+    ids=lambda backend: backend.name,
 )
 def test_the_tracker_holds_the_whole_configuration(run: Run, backend: Readable) -> None:
     """Every key of both roles, with the values that the roles used."""
@@ -234,7 +237,7 @@ def test_sync_brings_the_rows_of_a_killed_job_to_the_tracker_once(killed: Killed
         check=True,
         timeout=120,
     )
-    backend = WandbBackend()
+    backend = BackendProcess("wandb")
     expected = Counter(point for row in run.rows for point in backend.points(row))
     assert Counter(backend.read_points(run.facts)) == expected
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from slime_logging.backends import BACKENDS
 from slime_logging.backends.base import Writer
-from slime_logging.delivery import delivery as delivery_module
-from slime_logging.delivery import feed as feed_module
+from slime_logging.backends.table import BACKENDS, Tracker
+from slime_logging.delivery import attempts, ledger, source
+from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.feed import Feed
 from slime_logging.delivery.status import journal_rows
@@ -77,7 +77,13 @@ def deliver_until(run: RunDirectory, die_at: int, label: str) -> int:
             file_tracker.DIE_AT = die_at
             file_tracker.watch(run.path)
             delivery = Delivery(
-                "file", run, run.read().facts(run.path, {}), Writer(label=label), start=1
+                Assignment(
+                    tracker="file",
+                    directory=run,
+                    facts=run.read().facts(run.path, {}),
+                    writer=Writer(label=label),
+                    start=1,
+                )
             )
             delivery.stop(0, 20.0)
             delivery._run()
@@ -90,11 +96,11 @@ def deliver_until(run: RunDirectory, die_at: int, label: str) -> int:
 @pytest.mark.parametrize("has_queue", [False, True], ids=["durable", "queue"])
 def test_a_delivery_may_die_between_any_two_steps(run, monkeypatch, has_queue):
     """At each step once, and the next one at a random step: the third ends, and every row and key is there once."""
-    monkeypatch.setitem(BACKENDS, "file", "tests.proofs.file_tracker:FileTracker")
+    monkeypatch.setitem(BACKENDS, "file", Tracker("tests.proofs.file_tracker:FileTracker"))
     monkeypatch.setattr(file_tracker, "HAS_QUEUE", has_queue)
-    monkeypatch.setattr(feed_module, "BATCH_BYTES", 700)
-    monkeypatch.setattr(delivery_module, "CURSOR_INTERVAL_S", 0.0)
-    monkeypatch.setattr(delivery_module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(source, "BATCH_BYTES", 700)
+    monkeypatch.setattr(ledger, "SAVE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(attempts, "FIRST_PAUSE_S", 0.0)
     for name, delivers in (("a", ()), ("b", ()), ("own", ("file",))):
         write_journal(run, name, 6, delivers)
     facts = run.read().facts(run.path, {})

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 import slime_logging as sl
-from slime_logging.backends import BACKENDS, memory
+from slime_logging.backends import memory
 from slime_logging.backends.memory import MemoryBackend
+from slime_logging.backends.table import BACKENDS, Tracker
 from slime_logging.delivery import delivery as delivery_module
 from slime_logging.delivery.status import journal_rows, run_status
 from slime_logging.record.run import RunDirectory
@@ -233,7 +234,9 @@ class HangingBackend(MemoryBackend):
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[HangingBackend]]:
-    monkeypatch.setitem(BACKENDS, "memory", "tests.proofs.test_process_life:HangingBackend")
+    monkeypatch.setitem(
+        BACKENDS, "memory", Tracker("tests.proofs.test_process_life:HangingBackend")
+    )
     monkeypatch.setattr(delivery_module, "GRACE_S", 0.2)
     HangingBackend.is_let_go.clear()
     yield HangingBackend

@@ -23,7 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import (
+from slime_logging.backends.local_store import local_store
+from slime_logging.backends.mlflow import form as form
+from slime_logging.backends.mlflow.client import MlflowRun, is_passing
+from slime_logging.backends.mlflow.place import DATABASE
+from slime_logging.backends.place import run_place
+from slime_logging.backends.storable import (
     Notices,
     clean_text,
     digest,
@@ -31,12 +36,8 @@ from slime_logging.backends.forms import (
     markdown_diff,
     role_diff,
 )
-from slime_logging.backends.local_store import local_store
-from slime_logging.backends.mlflow import form as form
-from slime_logging.backends.packages import require_packages
-from slime_logging.backends.place import MLFLOW_DATABASE, run_place
-from slime_logging.backends.vendor_process import VendorProcess
-from slime_logging.errors import SettingsError, WillNeverWork
+from slime_logging.backends.table import require_packages
+from slime_logging.errors import SettingsError, TrackingError, TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -44,10 +45,9 @@ from slime_logging.values.samples import references
 
 _CHANGED = "config/"
 _NOTE_TAG, _NOTE_CHARACTERS = "mlflow.note.content", 7_500
-_ENVIRONMENT: dict[str, str | None] = {
+_ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
-    "MLFLOW_RUN_ID": None,
     "GIT_PYTHON_REFRESH": "quiet",
 }
 _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
@@ -55,22 +55,17 @@ _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_MAX_RETRIES
 outside.
 """
 
-_OPEN_TIMEOUT_S = 60.0
-"""The first job of a directory makes the database's tables, which takes 5 s; four that start
-together wait for each other.
-"""
-
 
 class MlflowBackend:
-    """Writes through MLflow's client in a process of its own."""
+    """Writes through MLflow's client."""
 
     name = "mlflow"
     is_durable = True
 
     def __init__(self) -> None:
         self._notices = Notices(self.name)
-        self._run: RunFacts | None = None
-        self._client: VendorProcess | None = None
+        self._directory = Path()
+        self._client: MlflowRun | None = None
         self._params: dict[str, str] = {}
         self._tags: dict[str, str] = {}
         self._artifacts: dict[str, str] = {}
@@ -78,9 +73,13 @@ class MlflowBackend:
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
         """Find the run by its tag or create it."""
         _check_packages(run)
-        self._run = run
         self._notices.begin()
-        self._connect()
+        address = _address(run)
+        with _judged():
+            client = _client(run)
+            client.open(address["experiment"], address["artifacts"], run.name, _tags(run))
+            self._params, self._tags = client.data("params"), client.data("tags")
+        self._directory, self._client = run.directory, client
 
     def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
         """None: what was written is there."""
@@ -90,10 +89,14 @@ class MlflowBackend:
         """Log new params, tags for those that changed, and the artifacts that are not as they
         were.
         """
-        client = self._connect()
+        with _judged():
+            self._set_config(config)
+
+    def _set_config(self, config: RunConfig) -> None:
+        client = self._opened()
         wanted = self._params_of(config)
         new = {key: text for key, text in wanted.items() if key not in self._params}
-        client.call("set", kind="params", values=new)
+        client.set("params", new)
         self._params |= new
         changes = {form.key_form(f"{_CHANGED}{key}"): (key, text) for key, text in wanted.items()}
         tags = {
@@ -108,23 +111,25 @@ class MlflowBackend:
         )
         for path, text in _artifacts(config).items():
             if self._artifacts.get(path) != text:
-                client.call("artifact", path=path, text=text)
+                client.artifact(path, text)
                 self._artifacts[path] = text
 
     def write(self, rows: Sequence[Row]) -> None:
         """Log numbers as metrics, everything else as lines of an artifact, and the last of it as
         tags.
         """
-        client = self._connect()
         for row in rows:
             self._warn(row)
-        client.call("metrics", points=[point for row in rows for point in form.numbers(row)])
+        with _judged():
+            self._write(rows)
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        client = self._opened()
+        client.metrics([point for row in rows for point in form.numbers(row)])
         lines = [line for row in rows for line in form.lines(row)]
         if lines:
             path = f"rows/{form.key_form(rows[0].row_id.replace(':', '-').replace('/', '-'))}.jsonl"
-            client.call(
-                "artifact", path=path, text="".join(f"{form.line_text(line)}\n" for line in lines)
-            )
+            client.artifact(path, "".join(f"{form.line_text(line)}\n" for line in lines))
             self._set_tags(
                 client,
                 {form.key_form(f"row/{x['key']}"): form.value_form(x["value"]) for x in lines},
@@ -133,21 +138,15 @@ class MlflowBackend:
         for row in rows:
             for name, file in references(row.metrics):
                 path = form.table_path(name, row, file)
-                where: dict[str, Any] = {"directory": str(self._opened().directory), "file": file}
-                client.call("samples", path=path, **where)
+                client.samples(path, self._directory, file)
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
-        """Give the run its final state, FINISHED, FAILED, or KILLED after a signal, and end the
-        client's process.
-        """
-        client, self._client, self._run = self._client, None, None
-        if client is None:
-            return
-        try:
-            if exit_code is not None:
-                client.call("end", status=form.status_form(exit_code), timeout_s=timeout_s)
-        finally:
-            client.close(timeout_s)
+        """Give the run its final state: FINISHED, FAILED, or KILLED after a signal."""
+        del timeout_s  # its client gives up by itself, see `_LIMITS`
+        client, self._client = self._client, None
+        if client is not None and exit_code is not None:
+            with _judged():
+                client.end(form.status_form(exit_code))
 
     def points(self, row: Row) -> list[Point]:
         """One point a number (key, value, milliseconds, step), and one a line for everything
@@ -163,14 +162,12 @@ class MlflowBackend:
         """What the server holds. MLflow keeps equal points of one run once, and so lines are told
         once.
         """
-        with _reading(run) as client:
-            if client is not None:
-                yield from (tuple(point) for point in client.stream("points"))
+        with _judged():
+            client = _client(run)
+            if client.attach(_address(run)["experiment"]):
+                yield from client.points()
                 yield from dict.fromkeys(
-                    line
-                    for text in client.stream("texts", folder="rows")
-                    for line in text.split("\n")
-                    if line
+                    line for text in client.texts("rows") for line in text.split("\n") if line
                 )
 
     def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
@@ -184,9 +181,10 @@ class MlflowBackend:
 
     def read_media(self, run: RunFacts) -> Iterator[Point]:
         """The tables among the run's artifacts."""
-        with _reading(run) as client:
-            if client is not None:
-                yield from (tuple(table) for table in client.stream("tables"))
+        with _judged():
+            client = _client(run)
+            if client.attach(_address(run)["experiment"]):
+                yield from client.tables()
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """Param -> text, shortened to MLflow's length."""
@@ -194,11 +192,11 @@ class MlflowBackend:
 
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """The params, and what the tags say of those that changed."""
-        with _reading(run) as client:
-            if client is None:
+        with _judged():
+            client = _client(run)
+            if not client.attach(_address(run)["experiment"]):
                 return {}
-            params: dict[str, Json] = client.call("data", kind="params")
-            tags = client.call("data", kind="tags")
+            params, tags = client.data("params"), client.data("tags")
         return {
             key: tags.get(form.key_form(f"{_CHANGED}{key}"), text) for key, text in params.items()
         }
@@ -239,24 +237,36 @@ class MlflowBackend:
                     f"names have letters, digits, _ - . : / only: {key!r} is stored in that form",
                 )
 
-    def _set_tags(self, client: VendorProcess, tags: dict[str, str]) -> None:
-        client.call("set", kind="tags", values=tags)
+    def _set_tags(self, client: MlflowRun, tags: dict[str, str]) -> None:
+        client.set("tags", tags)
         self._tags |= tags
 
-    def _opened(self) -> RunFacts:
-        if self._run is None:
+    def _opened(self) -> MlflowRun:
+        if self._client is None:
             raise WillNeverWork("mlflow: not open")
-        return self._run
-
-    def _connect(self) -> VendorProcess:
-        """The client's process on this run; started anew where it died."""
-        run = self._opened()
-        if self._client is None or not self._client.is_alive:
-            self._client = client = _start(is_private=_local_store(run) is not None)
-            client.call("open", _OPEN_TIMEOUT_S, **_address(run), name=run.name, tags=_tags(run))
-            self._params = client.call("data", kind="params")
-            self._tags = client.call("data", kind="tags")
         return self._client
+
+
+def _client(run: RunFacts) -> MlflowRun:
+    """Settings that MLflow reads from the environment at each request, and a client for the run."""
+    os.environ |= _ENVIRONMENT | {k: os.environ.get(k, v) for k, v in _LIMITS.items()}
+    local = _local_store(run)
+    if local:
+        os.umask(0o077)
+        local.mkdir(mode=0o700, parents=True, exist_ok=True)
+    uri = run_place("mlflow", run).address
+    return MlflowRun(uri, run.run_id, local / "lock" if local else None)
+
+
+@contextmanager
+def _judged() -> Iterator[None]:
+    try:
+        yield
+    except TrackingError:
+        raise
+    except Exception as error:
+        kind = TryAgain if is_passing(error) else WillNeverWork
+        raise kind(f"mlflow: {type(error).__name__}: {error}") from error
 
 
 def _tags(run: RunFacts) -> dict[str, str]:
@@ -271,7 +281,7 @@ def _tags(run: RunFacts) -> dict[str, str]:
 def _check_packages(run: RunFacts) -> None:
     require_packages("mlflow")
     if (
-        _address(run)["uri"].startswith("sqlite:")
+        run_place("mlflow", run).address.startswith("sqlite:")
         and importlib.util.find_spec("sqlalchemy") is None
     ):
         raise SettingsError(
@@ -282,17 +292,11 @@ def _check_packages(run: RunFacts) -> None:
 
 
 def _address(run: RunFacts) -> dict[str, Any]:
-    uri = run_place("mlflow", run).address
     local = _local_store(run)
-    if local:
-        local.mkdir(mode=0o700, parents=True, exist_ok=True)
     experiment = run.options.get("mlflow_experiment") or os.environ.get("MLFLOW_EXPERIMENT_NAME")
     return {
-        "uri": uri,
         "experiment": experiment or run.project,
         "artifacts": str(local / "artifacts") if local else None,
-        "lock": str(local / "lock") if local else None,
-        "run_id": run.run_id,
     }
 
 
@@ -300,24 +304,7 @@ def _local_store(run: RunFacts) -> Path | None:
     """Our own store's directory; None where the user chose another place."""
     own = local_store(run.directory, "mlflow")
     address = run_place("mlflow", run).address
-    return own if address == f"sqlite:///{own / MLFLOW_DATABASE}" else None
-
-
-def _start(*, is_private: bool = True) -> VendorProcess:
-    limits = {key: os.environ.get(key, value) for key, value in _LIMITS.items()}
-    module = "slime_logging.backends.mlflow.client"
-    return VendorProcess("mlflow", module, _ENVIRONMENT | limits, is_private=is_private)
-
-
-@contextmanager
-def _reading(run: RunFacts) -> Iterator[VendorProcess | None]:
-    """A client of its own on the run, None where the server has no such run."""
-    client = _start()
-    try:
-        address = {key: value for key, value in _address(run).items() if key != "artifacts"}
-        yield client if client.call("attach", _OPEN_TIMEOUT_S, **address) else None
-    finally:
-        client.close(timeout_s=5.0)
+    return own if address == f"sqlite:///{own / DATABASE}" else None
 
 
 def _note(config: RunConfig) -> str:

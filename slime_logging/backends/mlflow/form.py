@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from slime_logging.backends.forms import as_double, canonical, clean_text, flatten, storable
+from slime_logging.backends.storable import as_double, canonical, clean_text, flatten, storable
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Row
 from slime_logging.values.samples import as_table, read_samples

@@ -16,12 +16,12 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import (
+from slime_logging.backends.storable import (
     Notices,
     as_double,
     as_text,
@@ -31,10 +31,10 @@ from slime_logging.backends.forms import (
     role_diff,
     storable,
 )
-from slime_logging.backends.packages import require_packages
-from slime_logging.backends.place import swanlab_mode
-from slime_logging.backends.vendor_process import VendorProcess
-from slime_logging.errors import WillNeverWork
+from slime_logging.backends.swanlab import client as swanlab_client
+from slime_logging.backends.swanlab.place import mode
+from slime_logging.backends.table import require_packages
+from slime_logging.errors import BackendError, NotReadable, TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -43,28 +43,16 @@ from slime_logging.values.samples import as_table, read_samples, references
 _EXACT = 2**53
 _STEP_MAX = 2**48
 _KEY_CHARACTERS, _PROJECT_CHARACTERS, _ID_CHARACTERS = 500, 100, 500
-_OPEN_TIMEOUT_S = 30.0
 _ORPHAN_S = 1.0
-_ENVIRONMENT: dict[str, str | None] = dict.fromkeys(
-    (
-        "SWANLAB_RUN_ID",
-        "SWANLAB_RESUME",
-        "SWANLAB_EXP_NAME",
-        "SWANLAB_GROUP",
-        "SWANLAB_LOGDIR",
-        "SWANLAB_LOG_DIR",
-    )
-)
-"""What the run decides: a variable left over from another job must not."""
+"""Within so long a killed client is gone."""
 
-_MODULE = "slime_logging.backends.swanlab.client"
 _TEXT_SUFFIX = "/text"
 _TABLE_SUFFIX = "/table"
 _AGAIN = re.compile(r"~\d+$")
 
 
 class SwanlabBackend:
-    """Writes through SwanLab's client in a process of its own."""
+    """Writes through SwanLab's client."""
 
     name = "swanlab"
     is_durable = False
@@ -72,12 +60,14 @@ class SwanlabBackend:
     def __init__(self) -> None:
         self._notices = Notices(self.name)
         self._run: RunFacts | None = None
-        self._client: VendorProcess | None = None
+        self._client: swanlab_client.SwanlabRun | None = None
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
         """Start a run (offline), or continue the one with this id (online)."""
         require_packages("swanlab")
-        client = VendorProcess("swanlab", _MODULE, _ENVIRONMENT, is_private=True)
+        self._notices.begin()
+        os.umask(0o077)
+        client = swanlab_client.SwanlabRun()
         workspace = run.options.get("swanlab_workspace")
         facts = {
             "project": _project(run),
@@ -88,64 +78,54 @@ class SwanlabBackend:
             "description": run.options.get("tracking_notes"),
             "tags": [tag for tag in str(run.options.get("tracking_tags") or "").split(",") if tag],
         }
-        where = {"mode": _mode(run), "log_dir": _place(run), "run_id": _id(run)}
-        try:
-            client.call("open", _OPEN_TIMEOUT_S, facts=facts, **where)
-        except Exception:
-            client.close(0.0)
-            raise
+        with _judged():
+            client.open(_mode(run), _place(run), facts, _id(run))
         self._run, self._client = run, client
-        self._notices.begin()
 
     def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
-        """Until the process of a killed client has seen that it is alone."""
+        """Until a killed client is gone."""
         return _ORPHAN_S
 
     def set_config(self, config: RunConfig) -> None:
         """Update the run's configuration with what changed."""
-        self._opened().call("config", values=self.config_as_held(config))
+        client = self._opened()
+        with _judged():
+            client.set_config(self.config_as_held(config))
 
     def write(self, rows: Sequence[Row]) -> None:
         """Put the rows into the client's queue."""
-        self._opened().call(
-            "rows", rows=[(_step(row), _microseconds(row), dict(self._values(row))) for row in rows]
-        )
-        directory = str(self._run.directory) if self._run else ""
-        for row in rows:
-            for name, file in references(row.metrics):
-                where: dict[str, Any] = {"directory": directory, "file": file, "step": _step(row)}
-                self._opened().call("samples", key=f"{_key(name)}{_TABLE_SUFFIX}", **where)
+        client = self._opened()
+        directory = self._run.directory if self._run else Path()
+        with _judged():
+            client.write(
+                [(_step(row), _microseconds(row), dict(self._values(row))) for row in rows]
+            )
+            for row in rows:
+                for name, file in references(row.metrics):
+                    client.samples(f"{_key(name)}{_TABLE_SUFFIX}", _step(row), directory, file)
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
-        """Flush, with the final state success, crashed, or aborted after a signal, and end the
-        client's process.
-        """
+        """Flush, with the final state success, crashed, or aborted after a signal."""
+        del timeout_s  # it cannot be told: whoever waits ends the process
         client, self._client = self._client, None
         if client is None:
             return
         state = None if exit_code is None else _state(exit_code)
         error = f"exit code {exit_code}" if state in ("crashed", "aborted") else None
-        try:
-            client.call("finish", timeout_s, state=state, error=error)
-        finally:
-            client.close(1.0)
+        with _judged():
+            client.finish(state, error)
 
     def points(self, row: Row) -> list[Point]:
         """One point a value: key, microseconds, step, and the number or text."""
         values = ((key, _comparable(value)) for key, value in self._values(row))
         return [(_again(key), _microseconds(row), _step(row), value) for key, value in values]
 
-    @property
-    def read_points(self) -> Callable[[RunFacts], Iterator[Point]]:
-        """Everything in the run's local files, as a function of the run, which raises WillNeverWork
-        online.
-
-        A backend that has an online run open has no such attribute: delivery then sends again what
-        is not confirmed.
-        """
-        if self._run is not None and _mode(self._run) == "online":
-            raise AttributeError("read_points")
-        return _read_points
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        """Everything in the run's local files; raises NotReadable online."""
+        _check_readable(run)
+        with _judged():
+            for key, microseconds, step, value in swanlab_client.read_points(_place(run), _id(run)):
+                yield key, microseconds, step, _comparable(value)
 
     def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
         """The tables of samples, by key, step and digest."""
@@ -158,9 +138,10 @@ class SwanlabBackend:
         return found
 
     def read_media(self, run: RunFacts) -> Iterator[Point]:
-        """The tables in the run's local files; raises WillNeverWork online."""
-        with _reading(run) as client:
-            for key, step, table in client.stream("tables", log_dir=_place(run), run_id=_id(run)):
+        """The tables in the run's local files; raises NotReadable online."""
+        _check_readable(run)
+        with _judged():
+            for key, step, table in swanlab_client.read_tables(_place(run), _id(run)):
                 columns = [column["field"] for column in table["colDefs"]]
                 yield key, step, digest([*columns, table["rowData"]])
 
@@ -177,10 +158,10 @@ class SwanlabBackend:
         return held
 
     def read_config(self, run: RunFacts) -> dict[str, Json]:
-        """The configuration in the newest of the run's local files; raises WillNeverWork online."""
-        with _reading(run) as client:
-            held: dict[str, Json] = client.call("read_config", log_dir=_place(run), run_id=_id(run))
-        return held
+        """The configuration in the newest of the run's local files; raises NotReadable online."""
+        _check_readable(run)
+        with _judged():
+            return swanlab_client.read_config(_place(run), _id(run))
 
     def _values(self, row: Row) -> Iterator[tuple[str, float | str]]:
         """Numbers, and texts under keys of their own, because a column of SwanLab has values of one
@@ -221,22 +202,14 @@ class SwanlabBackend:
             return math.copysign(sys.float_info.max, number)
         return number
 
-    def _opened(self) -> VendorProcess:
+    def _opened(self) -> swanlab_client.SwanlabRun:
         if self._client is None or self._run is None:
             raise WillNeverWork("swanlab: not open")
         return self._client
 
 
-def _read_points(run: RunFacts) -> Iterator[Point]:
-    with _reading(run) as client:
-        for key, microseconds, step, value in client.stream(
-            "points", log_dir=_place(run), run_id=_id(run)
-        ):
-            yield key, microseconds, step, _comparable(value)
-
-
 def _mode(run: RunFacts) -> str:
-    return swanlab_mode(run.options, os.environ)
+    return mode(run.options, os.environ)
 
 
 def _place(run: RunFacts) -> str:
@@ -296,14 +269,17 @@ def _state(exit_code: int) -> str:
     return "aborted" if exit_code in (130, 143, -2, -15) else "crashed"
 
 
-@contextmanager
-def _reading(run: RunFacts) -> Iterator[VendorProcess]:
+def _check_readable(run: RunFacts) -> None:
     if _mode(run) == "online":
-        raise WillNeverWork(
-            "swanlab: an online run cannot be read back; only its own page can tell"
-        )
-    client = VendorProcess("swanlab", _MODULE, _ENVIRONMENT)
+        raise NotReadable("swanlab: an online run cannot be read back; only its own page can tell")
+
+
+@contextmanager
+def _judged() -> Iterator[None]:
     try:
-        yield client
-    finally:
-        client.close(5.0)
+        yield
+    except BackendError:
+        raise
+    except Exception as error:
+        kind = TryAgain if swanlab_client.is_passing(error) else WillNeverWork
+        raise kind(f"swanlab: {type(error).__name__}: {error}") from error

@@ -1,7 +1,4 @@
-"""SwanLab's client, as called in the process that `vendor_process` starts.
-
-Why a process: SwanLab allows one run a process, takes over signals and the exception hook, prints,
-and asks for a key where there is a terminal.
+"""SwanLab's client: one run a process.
 
 Rows go to its event queue rather than to `swanlab.log`, which would stamp them with the time of
 arrival. Of a metric SwanLab keeps one value a step and drops every other without a word (a lower
@@ -13,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,34 +23,116 @@ TABLE_SUFFIX = "/table"
 _FIRST_SERVER_ERROR, _PASSING_STATUS = 500, frozenset({408, 429})
 _LOGIN_TIMEOUT_S = 10.0
 _AGAIN = re.compile(r"~\d+$")
-_state: dict[str, Any] = {}
 
 
-def _open(mode: str, log_dir: str, facts: Mapping[str, Any], run_id: str) -> None:
-    """Start a run, or online continue the one with this id."""
-    import swanlab
+class SwanlabRun:
+    """A run of SwanLab's, from `open` to `finish`."""
 
-    off = dict.fromkeys(
-        ("hardware", "runtime", "requirements", "conda", "git", "swanlab", "monitor"), False
-    )
-    settings = swanlab.Settings(interactive=False, probe=off, terminal={"proxy_type": "none"})
-    if mode == "online" and settings.api_key:
-        _log_in(settings.api_host, settings.api_key)
-    run = swanlab.init(
-        mode=mode,
-        log_dir=log_dir,
-        id=run_id,
-        resume="allow" if mode == "online" else "never",
-        parallel="none",
-        settings=settings,
-        **facts,
-    )
-    _state.update(run=run, seen={}, config={}, trouble=[])
-    if mode == "online":
-        _watch(run)
+    def __init__(self) -> None:
+        self._run: Any = None
+        self._seen: dict[str, tuple[int, Any]] = {}
+        self._config: dict[str, Json] = {}
+        self._refused: list[str] = []
+
+    def open(self, mode: str, log_dir: str, facts: Mapping[str, Any], run_id: str) -> None:
+        """Start a run, or online continue the one with this id."""
+        import swanlab
+
+        off = dict.fromkeys(
+            ("hardware", "runtime", "requirements", "conda", "git", "swanlab", "monitor"), False
+        )
+        settings = swanlab.Settings(interactive=False, probe=off, terminal={"proxy_type": "none"})
+        if mode == "online" and settings.api_key:
+            _log_in(settings.api_host, settings.api_key)
+        self._run = swanlab.init(
+            mode=mode,
+            log_dir=log_dir,
+            id=run_id,
+            resume="allow" if mode == "online" else "never",
+            parallel="none",
+            settings=settings,
+            **facts,
+        )
+        if mode == "online":
+            _watch(self._run, self._refused)
+
+    def set_config(self, values: Mapping[str, Json]) -> None:
+        """Update the run's configuration with what changed."""
+        new = {
+            key: value
+            for key, value in values.items()
+            if key not in self._config or self._config[key] != value
+        }
+        if new:
+            self._run.config.update(new)
+            self._config |= new
+
+    def write(self, rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
+        """Queue rows of step, microseconds and values; a text's key ends in `TEXT_SUFFIX`."""
+        import swanlab
+        from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyped, unused-ignore]
+        from swanlab.sdk.internal.bus import MetricLogEvent
+
+        # What was queued before; its own file buffer waits for 8 KiB.
+        self._run._core._store.ensure_flushed()
+        for step, microseconds, values in rows:
+            timestamp = Timestamp()
+            timestamp.FromMicroseconds(microseconds)
+            data = {
+                self._unused(key, step): swanlab.Text(value) if isinstance(value, str) else value
+                for key, value in values.items()
+            }
+            event = MetricLogEvent(data=data, step=step, timestamp=timestamp)
+            self._run._components.emitter.emit(event)
+
+    def samples(self, key: str, step: int, directory: Path, file: str) -> None:
+        """Queue samples of the run in `directory` as a table."""
+        import swanlab
+
+        try:
+            columns, data = as_table(read_samples(directory, file))
+        except (OSError, ValueError):  # gone, or never ours: the row that refers to it is there
+            return
+        table = swanlab.echarts.Table()
+        table.add(columns, data)
+        self._run.log({key: table}, step=step)
+
+    def finish(self, state: str | None, error: str | None) -> None:
+        """End the run; with None leave it open, everything so far in its file (an online run can
+        only be ended).
+        """
+        run = self._run
+        if state is None and run.mode != "online":
+            # Its consumer writes what is queued before it ends; the run gets no end record.
+            run._components.consumer.stop()
+            run._components.consumer.join()
+            run._core._store.ensure_flushed()
+        else:
+            run.finish(state=state or "success", error=error)
+        if self._refused:
+            raise RuntimeError(
+                f"the server refused {len(self._refused)} batches for good: {self._refused[0]}"
+            )
+
+    def _unused(self, key: str, step: int) -> str:
+        """The first of `key`, `key~2`, ... that has no value at this step yet, nor one that SwanLab
+        knew at the start.
+        """
+        from pyroaring import BitMap64
+
+        column, number = key, 2
+        while True:
+            if column not in self._seen:
+                known = self._run._core._metrics.get(column)
+                self._seen[column] = (known.min_step if known else -1, BitMap64())
+            lowest, steps = self._seen[column]
+            if step > lowest and step not in steps:
+                steps.add(step)
+                return column
+            column, number = f"{key}~{number}", number + 1
 
 
-def _watch(run: Any) -> None:
+def _watch(run: Any, refused: list[str]) -> None:
     """Note what SwanLab's client only prints: batches that the server refused, and an end that it
     did not take.
     """
@@ -63,9 +142,7 @@ def _watch(run: Any) -> None:
 
     def watched_upload(sender: Any, record_type: str, records: Any) -> Any:
         result = upload(sender, record_type, records)
-        _state["trouble"] += [
-            one.message for one in result.failures if not result.remaining_records
-        ]
+        refused.extend(one.message for one in result.failures if not result.remaining_records)
         return result
 
     def watched_confirm(*arguments: Any) -> Any:
@@ -88,94 +165,7 @@ def _log_in(host: str, key: str) -> None:
     requests.post(url, headers={"authorization": key}, timeout=_LOGIN_TIMEOUT_S).raise_for_status()
 
 
-def _config(values: Mapping[str, Json]) -> None:
-    new = {
-        key: value
-        for key, value in values.items()
-        if key not in _state["config"] or _state["config"][key] != value
-    }
-    if new:
-        _state["run"].config.update(new)
-        _state["config"] |= new
-
-
-def _rows(rows: Sequence[tuple[int, int, Mapping[str, float | str]]]) -> None:
-    """Queue rows of step, microseconds and values; a text's key ends in `TEXT_SUFFIX`."""
-    import swanlab
-    from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyped, unused-ignore]
-    from swanlab.sdk.internal.bus import MetricLogEvent
-
-    _state[
-        "run"
-    ]._core._store.ensure_flushed()  # what was queued before; its own file buffer waits for 8 KiB
-    for step, microseconds, values in rows:
-        timestamp = Timestamp()
-        timestamp.FromMicroseconds(microseconds)
-        data = {
-            _unused(key, step): swanlab.Text(value) if isinstance(value, str) else value
-            for key, value in values.items()
-        }
-        _state["run"]._components.emitter.emit(
-            MetricLogEvent(data=data, step=step, timestamp=timestamp)
-        )
-
-
-def _samples(key: str, step: int, directory: str, file: str) -> None:
-    """Queue samples of the run in `directory` as a table."""
-    import swanlab
-
-    try:
-        columns, data = as_table(read_samples(Path(directory), file))
-    except (OSError, ValueError):  # gone, or never ours: the row that refers to it is there
-        return
-    table = swanlab.echarts.Table()
-    table.add(columns, data)
-    _state["run"].log({key: table}, step=step)
-
-
-def _unused(key: str, step: int) -> str:
-    """The first of `key`, `key~2`, ... that has no value at this step yet, nor one that SwanLab
-    knew at the start.
-    """
-    from pyroaring import BitMap64
-
-    column, number = key, 2
-    while True:
-        if column not in _state["seen"]:
-            known = _state["run"]._core._metrics.get(column)
-            _state["seen"][column] = (known.min_step if known else -1, BitMap64())
-        lowest, steps = _state["seen"][column]
-        if step > lowest and step not in steps:
-            steps.add(step)
-            return column
-        column, number = f"{key}~{number}", number + 1
-
-
-def _finish(state: str | None, error: str | None) -> None:
-    """End the run; with None leave it open, everything so far in its file (an online run can only
-    be ended).
-    """
-    run = _state["run"]
-    if state is None and run.mode != "online":
-        # Its consumer writes what is queued before it ends; the run gets no end record.
-        run._components.consumer.stop()
-        run._components.consumer.join()
-        run._core._store.ensure_flushed()
-    else:
-        run.finish(state=state or "success", error=error)
-    trouble = _state["trouble"]
-    _state.clear()
-    if trouble:
-        raise RuntimeError(f"the server refused {len(trouble)} batches for good: {trouble[0]}")
-
-
-def abandon() -> None:
-    """The parent is gone: put what is queued into the run's file."""
-    if _state and _state["run"].mode != "online":
-        _finish(None, None)
-
-
-def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | str]]:
+def read_points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | str]]:
     """Key, microseconds, step and value of everything in the run's local files, in the order of
     their names.
     """
@@ -185,7 +175,7 @@ def _points(log_dir: str, run_id: str) -> Iterator[tuple[str, int, int, float | 
             yield _AGAIN.sub("", held.key), held.timestamp.ToMicroseconds(), held.step, value
 
 
-def _tables(log_dir: str, run_id: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def read_tables(log_dir: str, run_id: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Key, step and content of the tables in the run's local files."""
     for directory, kind, held in _held(log_dir, run_id):
         if kind == "media" and held.key.endswith(TABLE_SUFFIX):
@@ -208,7 +198,7 @@ def _text(directory: Path, folder: str, held: Any) -> str:
     return (directory / "media" / folder / name).read_bytes().decode()
 
 
-def _read_config(log_dir: str, run_id: str) -> dict[str, Json]:
+def read_config(log_dir: str, run_id: str) -> dict[str, Json]:
     """The configuration in the newest of the run's local directories."""
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
@@ -242,18 +232,6 @@ def _records(directory: Path) -> Iterator[bytes]:
             reader.open(path)
             while (data := reader.scan()) is not None:
                 yield data
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "open": _open,
-    "config": _config,
-    "rows": _rows,
-    "samples": _samples,
-    "finish": _finish,
-    "points": _points,
-    "tables": _tables,
-    "read_config": _read_config,
-}
 
 
 def is_passing(error: Exception) -> bool:

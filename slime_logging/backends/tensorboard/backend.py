@@ -28,7 +28,8 @@ from typing import Any
 from urllib.parse import quote
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import (
+from slime_logging.backends.place import run_place
+from slime_logging.backends.storable import (
     JOB,
     Notices,
     as_double,
@@ -40,8 +41,7 @@ from slime_logging.backends.forms import (
     is_number,
     markdown_diff,
 )
-from slime_logging.backends.packages import require_packages
-from slime_logging.backends.place import run_place
+from slime_logging.backends.table import require_packages
 from slime_logging.backends.tensorboard import events as events
 from slime_logging.backends.tensorboard.media import media_summaries
 from slime_logging.errors import TryAgain, WillNeverWork

@@ -14,6 +14,7 @@ tracking directory, where several jobs may write at once.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -22,7 +23,8 @@ from typing import Any
 from urllib.parse import quote
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.forms import (
+from slime_logging.backends.place import run_place
+from slime_logging.backends.storable import (
     JOB,
     Notices,
     by_role,
@@ -33,11 +35,9 @@ from slime_logging.backends.forms import (
     role_diff,
     storable,
 )
-from slime_logging.backends.packages import require_packages
-from slime_logging.backends.place import run_place
-from slime_logging.backends.trackio.store import tables
-from slime_logging.backends.vendor_process import VendorProcess
-from slime_logging.errors import WillNeverWork
+from slime_logging.backends.table import require_packages
+from slime_logging.backends.trackio import store
+from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -69,12 +69,11 @@ class TrackioBackend:
     def __init__(self) -> None:
         self._notices = Notices(self.name)
         self._run: RunFacts | None = None
-        self._store: VendorProcess | None = None
         self._configs: dict[str, dict[str, Json]] = {}
         self._is_state_known = False
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
-        """Start the storage process and create the project's database."""
+        """Create the project's database."""
         require_packages("trackio")
         self._notices.begin()
         for variable in _IGNORED_VARIABLES:
@@ -85,8 +84,10 @@ class TrackioBackend:
                     f" stored in {_directory(run)}. Move it when the job is over: trackio sync"
                     f" --project {run.project}",
                 )
+        _prepare(run)
+        with _judged():
+            store.open_project(run.project)
         self._run = run
-        self._connect().call("open", project=run.project)
 
     def settle_s(self, run: RunFacts) -> float:  # noqa: ARG002 - of whatever run
         """None: what was written is there."""
@@ -118,23 +119,17 @@ class TrackioBackend:
         self._log(list(batches.values()))
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
-        """Note the final state in each configuration and end the storage process."""
-        store, run, self._store, self._run = self._store, self._run, None, None
-        if store is None or run is None:
-            return
-        try:
-            if exit_code is not None:
-                state: dict[str, Json] = {
-                    _STATE_KEY: _STATES.get(exit_code, f"failed (exit code {exit_code})")
-                }
-                batches = [
-                    _config_batch(run, role, values | state)
-                    for role, values in self._configs.items()
-                ]
-                directory = str(run.directory)
-                store.call("log", batches=batches, directory=directory, timeout_s=timeout_s)
-        finally:
-            store.close(timeout_s)
+        """Note the final state in each configuration."""
+        del timeout_s
+        run = self._run
+        if run is not None and exit_code is not None:
+            word = _STATES.get(exit_code, f"failed (exit code {exit_code})")
+            batches = [
+                _config_batch(run, role, values | {_STATE_KEY: word})
+                for role, values in self._configs.items()
+            ]
+            self._log(batches)
+        self._run = None
 
     def points(self, row: Row) -> list[Point]:
         """One point a row: its id, step, time and metrics, as Trackio keeps them."""
@@ -143,25 +138,25 @@ class TrackioBackend:
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         """The rows in the database, in the order stored."""
         prefix = _mark(run)
-        with _reading(run) as store:
-            for log_id, step, timestamp, metrics in store.stream(
-                "rows", project=run.project, prefix=prefix
-            ):
+        _prepare(run)
+        with _judged():
+            for log_id, step, timestamp, metrics in store.rows(run.project, prefix):
                 row_id = log_id.removeprefix(prefix)
                 if not row_id.startswith("config:"):
                     yield row_id, step, timestamp, canonical(metrics)
 
     def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
         """The tables beside a row, by row id, name and digest."""
-        found = tables(self._metrics(row), run.directory)
+        found = store.tables(self._metrics(row), run.directory)
         return {name: (row.row_id, name, digest(table)) for name, table in found.items()}
 
     def read_media(self, run: RunFacts) -> Iterator[Point]:
         """The tables in the database."""
         prefix = _mark(run)
-        with _reading(run) as store:
-            for log_id, name, mark in store.stream("tables", project=run.project, prefix=prefix):
-                yield log_id.removeprefix(prefix), name, mark
+        _prepare(run)
+        with _judged():
+            for log_id, name, content in store.held_tables(run.project, prefix):
+                yield log_id.removeprefix(prefix), name, content
 
     def config_as_held(self, config: RunConfig) -> dict[str, Json]:
         """`<role>: <key>` -> value, the job's own without a role."""
@@ -174,8 +169,9 @@ class TrackioBackend:
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """What Trackio shows as configuration of the runs in the job's group."""
         found: dict[str, Json] = {}
-        with _reading(run) as store:
-            for run_id, held in store.stream("configs", project=run.project):
+        _prepare(run)
+        with _judged():
+            for run_id, held in store.configs(run.project):
                 if run_id.startswith(_mark(run)):
                     role = _role(run, run_id)
                     found |= {
@@ -222,16 +218,9 @@ class TrackioBackend:
         return held
 
     def _log(self, batches: list[dict[str, Any]]) -> None:
-        if batches:
-            directory = str(self._opened().directory)
-            self._connect().call("log", batches=batches, directory=directory)
-
-    def _connect(self) -> VendorProcess:
-        """The storage process; started anew where it died."""
-        run = self._opened()
-        if self._store is None or not self._store.is_alive:
-            self._store = _start(run)
-        return self._store
+        directory = self._opened().directory
+        with _judged():
+            store.log(batches, directory)
 
     def _opened(self) -> RunFacts:
         if self._run is None:
@@ -299,17 +288,21 @@ def _mark(run: RunFacts) -> str:
     return f"{quote(run.run_id, safe='')}/"
 
 
-def _start(run: RunFacts) -> VendorProcess:
-    environment: dict[str, str | None] = dict.fromkeys(_REMOTE_VARIABLES)
-    environment |= {"TRACKIO_DIR": str(_directory(run)), "HF_HUB_OFFLINE": "1"}
-    module, is_private = "slime_logging.backends.trackio.store", not os.environ.get("TRACKIO_DIR")
-    return VendorProcess("trackio", module, environment, is_private=is_private)
+def _prepare(run: RunFacts) -> None:
+    """Before Trackio is imported, which copies its directory into constants of many modules."""
+    for variable in _REMOTE_VARIABLES:
+        os.environ.pop(variable, None)
+    if not os.environ.get("TRACKIO_DIR"):
+        os.umask(0o077)
+    os.environ |= {"TRACKIO_DIR": str(_directory(run)), "HF_HUB_OFFLINE": "1"}
 
 
 @contextmanager
-def _reading(run: RunFacts) -> Iterator[VendorProcess]:
-    store = _start(run)
+def _judged() -> Iterator[None]:
+    """A locked database or a full disk may work later; a refused value never will."""
     try:
-        yield store
-    finally:
-        store.close(timeout_s=5.0)
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        raise TryAgain(f"trackio: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise WillNeverWork(f"trackio: {type(error).__name__}: {error}") from error

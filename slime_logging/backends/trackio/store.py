@@ -1,9 +1,8 @@
-"""Trackio's own storage, as called in the process that `vendor_process` starts.
+"""Trackio's own storage.
 
 Why its storage and not `trackio.log`: the storage takes each row's own time, tells a row delivered
 twice by its id, and has stored the rows when it returns. `trackio.log` stamps rows on arrival, and
-0.5 s of them are lost with the process (measured). Why a process: Trackio copies TRACKIO_DIR into
-constants of many modules when it is imported.
+0.5 s of them are lost with the process (measured).
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from __future__ import annotations
 import html
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.forms import digest
+from slime_logging.backends.storable import digest
 from slime_logging.values.json_value import Json
 from slime_logging.values.media import media_file, media_in
 from slime_logging.values.samples import KIND, read_samples
@@ -32,21 +31,22 @@ _KINDS = {
 }
 
 
-def _open(project: str) -> None:
+def open_project(project: str) -> None:
+    """Create the project's database where there is none."""
     from trackio.sqlite_storage import SQLiteStorage
 
     SQLiteStorage.validate_project_name(project)
     SQLiteStorage.init_db(project)
 
 
-def _log(batches: Sequence[Mapping[str, Any]], directory: str) -> None:
+def log(batches: Sequence[Mapping[str, Any]], directory: Path) -> None:
     """Store rows; a reference to samples of the run in `directory` gets their table beside it."""
     from trackio.sqlite_storage import SQLiteStorage
 
     for batch in batches:
-        steps, place = batch["steps"], Path(directory)
+        steps = batch["steps"]
         rows = [
-            row | tables(row, place) | _media(row, place, batch, step)
+            row | tables(row, directory) | _media(row, directory, batch, step)
             for row, step in zip(batch["metrics_list"], steps, strict=True)
         ]
         SQLiteStorage.bulk_log(**{**batch, "metrics_list": rows})
@@ -111,7 +111,7 @@ def _is_own(value: Json) -> bool:
     return isinstance(value, dict) and str(value.get("_type")).startswith("trackio.")
 
 
-def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, Json]]]:
+def rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, Json]]]:
     """Id, step, time and metrics of the rows whose id starts with `prefix`, in the order stored."""
     columns = "log_id, step, timestamp, metrics"
     query = f"SELECT {columns} FROM metrics WHERE substr(log_id, 1, ?) = ? ORDER BY id"  # noqa: S608 - constants
@@ -121,8 +121,8 @@ def _rows(project: str, prefix: str) -> Iterator[tuple[str, int, str, dict[str, 
         yield log_id, step, timestamp, own
 
 
-def _held_tables(project: str, prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Id of the row, name and digest of every table in such rows."""
+def held_tables(project: str, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Id of the row, name and digest of every table in rows whose id starts with `prefix`."""
     where = "substr(log_id, 1, ?) = ? AND instr(CAST(metrics AS TEXT), ?)"
     query = f"SELECT log_id, metrics FROM metrics WHERE {where}"  # noqa: S608 - constants
     for log_id, metrics in _select(project, query, (len(prefix), prefix, _TABLE)):
@@ -131,7 +131,7 @@ def _held_tables(project: str, prefix: str) -> Iterator[tuple[str, str, str]]:
                 yield log_id, name, digest(value)
 
 
-def _configs(project: str) -> Iterator[tuple[str, dict[str, Json]]]:
+def configs(project: str) -> Iterator[tuple[str, dict[str, Json]]]:
     """Run id and configuration of every run in the project."""
     for run_id, config in _select(project, "SELECT run_id, config FROM configs", ()):
         yield run_id, json.loads(config)
@@ -146,17 +146,3 @@ def _select(project: str, query: str, values: tuple[str | int, ...]) -> Iterator
             sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30.0)
         ) as database:
             yield from database.execute(query, values)
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "open": _open,
-    "log": _log,
-    "rows": _rows,
-    "tables": _held_tables,
-    "configs": _configs,
-}
-
-
-def is_passing(error: Exception) -> bool:
-    """A locked database or a full disk may work later; a refused value never will."""
-    return isinstance(error, (OSError, sqlite3.OperationalError))

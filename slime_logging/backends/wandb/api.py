@@ -1,4 +1,4 @@
-"""The run as W&B's server holds it, by the public `wandb.Api`; used inside the worker process.
+"""The run as W&B's server holds it, by the public `wandb.Api`; used in the process of the backend.
 
 Policy: reads only. It also judges what W&B raises, because both sides of the client raise the same
 errors.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 from slime_logging.errors import TryAgain
@@ -25,21 +24,10 @@ KEY_ADVICE = (
 )
 
 
-class Scan:
-    """A scan over the whole history, page by page."""
-
-    def __init__(self) -> None:
-        self._rows: Iterator[dict[str, Any]] = iter(())
-
-    def open(self, where: Mapping[str, Any]) -> None:
-        """Start at the run's first line; a run that the server does not know has none."""
-        run = find_run(where)
-        # A generator, because asking W&B's own iterator for an iterator starts the scan afresh.
-        self._rows = (row for row in (() if run is None else run.scan_history(use_cache=False)))
-
-    def read(self, num_rows: int) -> list[dict[str, Any]]:
-        """The next rows, at most `num_rows`; none at the end."""
-        return list(islice(self._rows, num_rows))
+def read_history(where: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The whole history, line by line; a run that the server does not know has none."""
+    run = find_run(where)
+    yield from () if run is None else run.scan_history(use_cache=False)
 
 
 def read_tail(where: Mapping[str, Any], num_lines: int) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.forms import digest
+from slime_logging.backends.storable import digest
 from slime_logging.values import samples
 from slime_logging.values.media import media_file
 from slime_logging.values.samples import as_table, read_samples

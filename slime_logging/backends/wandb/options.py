@@ -1,25 +1,23 @@
-"""What W&B's client is told: its settings, its place on disk and the environment of its process.
+"""What W&B's client is told: its settings and its place on disk.
 
 Policy: pure functions of the run's facts and of the environment. The client gets everything
-explicitly and collects
-nothing: no argv, program, code, git remote, requirements or console output, each of which can hold
-a key. Its process sees only the variables of `KEPT_VARIABLES`, so neither what a parent left there
-(`WANDB_SERVICE`, `WANDB_RUN_ID`, sweeps, SLURM's tokens) nor anything else of the job's environment
-can change the run or reach the service.
+explicitly and collects nothing: no argv, program, code, git remote, requirements or console output,
+each of which can hold a key.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.place import WANDB_HOST, run_place, wandb_mode
+from slime_logging.backends.place import run_place
+from slime_logging.backends.wandb.place import HOST, mode
 from slime_logging.values.run import RunFacts
 
 MAX_NAME_CHARS = 128
@@ -27,18 +25,10 @@ MAX_TAG_CHARS = 64
 FLUSH_INTERVAL_S = 2.0
 TRANSMIT_INTERVAL_S = 5.0
 
-KEPT_VARIABLES = re.compile(
-    r"PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|LD_LIBRARY_PATH|CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES"
-    r"|PYTHON(?!PATH|STARTUP|INSPECT|WARNINGS)\w*|(?:https?|all|no)_proxy|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
-    r"|CURL_CA_BUNDLE|NETRC|XDG_\w+|SYSTEMROOT"
-    r"|WANDB_(?:BASE_URL|ENTITY|CACHE_DIR|DATA_DIR|CONFIG_DIR|CREDENTIALS_FILE|IDENTITY_TOKEN_FILE|HTTP_TIMEOUT|INSECURE_DISABLE_SSL"
-    r"|CORE_DEBUG|X_\w+)"
-)
-
 
 def is_online(run: RunFacts, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the run goes to a server."""
-    return wandb_mode(run.options, environ) == "online"
+    return mode(run.options, environ) == "online"
 
 
 def api_key(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -48,9 +38,7 @@ def api_key(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str | Non
 
 def host(run: RunFacts, environ: Mapping[str, str] = os.environ) -> str:
     """The server's address."""
-    return str(run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") or WANDB_HOST).rstrip(
-        "/"
-    )
+    return str(run.options.get("wandb_host") or environ.get("WANDB_BASE_URL") or HOST).rstrip("/")
 
 
 def project(run: RunFacts) -> str:
@@ -99,12 +87,9 @@ def client_settings(
     writer: Writer,
     *,
     init_timeout_s: float,
-    num_before: int = 0,
     environ: Mapping[str, str] = os.environ,
 ) -> dict[str, Any]:
-    """The settings of this writer's client, by the names of `wandb.Settings`; `num_before` clients
-    of this process were opened before it.
-    """
+    """The settings of this writer's client, by the names of `wandb.Settings`."""
     online = is_online(run, environ)
     shared = online and writer.is_shared and not writer.is_sync
     return {
@@ -127,8 +112,7 @@ def client_settings(
         # Two clients of one run that start in the same second would share a directory, and one's
         # data would vanish. The names are in the order of the openings, which decides what a run's
         # files say in the end.
-        "x_sync_dir_suffix": re.sub(r"[^\w.-]", "_", writer.label)
-        + (f"-{num_before:03d}" if num_before else ""),
+        "x_sync_dir_suffix": _directory_suffix(run, writer),
         "symlink": False,
         **_system_metrics(run, writer),
         "x_label": writer.label if shared else None,
@@ -141,6 +125,14 @@ def client_settings(
         "x_file_stream_transmit_interval": TRANSMIT_INTERVAL_S,
         **COLLECT_NOTHING,
     }
+
+
+def _directory_suffix(run: RunFacts, writer: Writer) -> str:
+    """The writer's label, and behind that how many of the run's directories it has already."""
+    label = re.sub(r"[^\w.-]", "_", writer.label)
+    before = Path(local_root(run), "wandb").glob(f"*run-*-{glob.escape(run.run_id)}-{label}*")
+    num_before = sum(1 for _ in before)
+    return label + (f"-{num_before:03d}" if num_before else "")
 
 
 def _system_metrics(run: RunFacts, writer: Writer) -> dict[str, Any]:
@@ -165,15 +157,3 @@ COLLECT_NOTHING: Mapping[str, Any] = {
     "program": "slime-logging",
     "program_relpath": None,
 }
-
-
-def client_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of the client's process: `KEPT_VARIABLES`, and this process's import path."""
-    kept = {key: value for key, value in environ.items() if KEPT_VARIABLES.fullmatch(key)}
-    # The script's own folder comes last: a module of the user's there must not hide one of Python's
-    # or of W&B's.
-    kept["PYTHONPATH"] = os.pathsep.join(
-        str(Path(entry or ".").absolute()) for entry in [*sys.path[1:], *sys.path[:1]]
-    )
-    kept["WANDB_ERROR_REPORTING"] = "false"
-    return kept

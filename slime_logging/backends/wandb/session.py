@@ -1,6 +1,6 @@
-"""One run of W&B's client, inside the worker process.
+"""One run of W&B's client.
 
-Policy: it may raise whatever the client raises; the worker judges that. It uses the `Run` object
+Policy: it may raise whatever the client raises; the backend judges that. It uses the `Run` object
 only, never the module-level functions, and no private ones. The client is silent towards its caller
 when the server refuses its stream for good (400, 401, 403, 404, 409, 413, 422, 501) and uploads
 nothing from then on: `write` and `close` look for that in the client's own log, and `close` asks

@@ -1,6 +1,6 @@
-"""Points as 64-bit marks, so that a million of them are compared in a few megabytes.
+"""Points as 64-bit digests, so that a million of them are compared in a few megabytes.
 
-Policy: equal points have equal marks. Two different ones share a mark once in 2**64 pairs.
+Policy: equal points have equal digests. Two different ones share one once in 2**64 pairs.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from slime_logging.values.row import Point
 _MASK = 2**64 - 1
 
 
-def mark_of(point: Point) -> int:
-    """The mark of a point, the same in this process as long as it lives."""
+def digest_of(point: Point) -> int:
+    """The digest of a point, the same in this process as long as it lives."""
     return hash(_distinct(point)) & _MASK
 
 
-def marks_of(points: Iterable[Point]) -> array[int]:
-    """The marks of many points, 8 bytes each."""
-    return array("Q", (mark_of(point) for point in points))
+def digests_of(points: Iterable[Point]) -> array[int]:
+    """The digests of many points, 8 bytes each."""
+    return array("Q", (digest_of(point) for point in points))
 
 
 def difference(one: array[int], other: array[int]) -> tuple[set[int], set[int]]:
-    """The marks that are in `one` more often than in `other`, and the other way round."""
+    """The digests that are in `one` more often than in `other`, and the other way round."""
     mine, theirs = sorted(one), sorted(other)
     if mine == theirs:
         return set(), set()

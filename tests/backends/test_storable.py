@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slime_logging.backends.forms import (
+from slime_logging.backends.storable import (
     JOB,
     Notices,
     as_double,

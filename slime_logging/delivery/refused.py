@@ -6,18 +6,27 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
+from slime_logging.backends.base import Backend
+from slime_logging.delivery.assignment import Assignment
+from slime_logging.errors import WillNeverWork
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.row import Row
 
 logger = logging.getLogger("slime_logging")
 
 SUFFIX = ".aside.jsonl"
+NUM_REFUSALS_IN_A_ROW = 20
+"""When so many rows in a row are refused and none is taken, it is the tracker that refuses, not the
+rows.
+"""
+
 MAX_READ_BYTES = 16 * 2**20
 """By those who show what was set aside: some 150,000 rows."""
 
@@ -32,26 +41,51 @@ class SetAside:
     first_row_id: str
 
 
-class AsideFile:
+class RefusedRows:
     """The note of one delivery, made when there is something to note.
 
     Args:
-        directory: the run's.
-        destination: where the rows were to go (see `backends.destination`).
-        label: the delivery's.
+        assignment: what is delivered.
+        safe_text: makes a foreign exception's text fit to be written down.
     """
 
-    def __init__(self, directory: RunDirectory, destination: str, label: str) -> None:
-        self._path: Path = directory.delivery / f"{destination}@{label}{SUFFIX}"
+    def __init__(self, assignment: Assignment, safe_text: Callable[[BaseException], str]) -> None:
+        name = f"{assignment.where}@{assignment.writer.label}{SUFFIX}"
+        self._path: Path = assignment.directory.delivery / name
+        self._tracker = assignment.tracker
+        self._safe_text = safe_text
         self._has_warned = False
 
-    def add(self, row: Row, reason: str, tracker: str) -> None:
+    def write_others(self, backend: Backend, rows: Sequence[Row]) -> Counter[str]:
+        """Hand rows over one by one, and note those that the tracker refuses; returns how many, by
+        journal.
+
+        Raises:
+            WillNeverWork: it refuses so many in a row that it is the tracker that is at fault.
+            TryAgain: passing trouble.
+        """
+        refused: list[tuple[Row, str]] = []
+        num_in_a_row = 0
+        for row in rows:
+            try:
+                backend.write([row])
+                num_in_a_row = 0
+            except WillNeverWork as error:
+                refused.append((row, self._safe_text(error)))
+                num_in_a_row += 1
+                if num_in_a_row >= NUM_REFUSALS_IN_A_ROW:
+                    raise
+        for row, reason in refused:
+            self._note(row, reason)
+        return Counter(row.journal for row, _ in refused)
+
+    def _note(self, row: Row, reason: str) -> None:
         """Note a row; the first one is told."""
         if not self._has_warned:
             self._has_warned = True
             logger.warning(
                 "slime_logging: %s refuses a row for good (%s); it stays in the journal",
-                tracker,
+                self._tracker,
                 reason,
             )
         try:
