@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from slime_logging.backends.forms import clean_text
+from slime_logging.backends.storable import clean_text
 from slime_logging.values.json_value import Json
 from slime_logging.values.media import media_file, media_in
 
