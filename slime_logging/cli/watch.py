@@ -27,7 +27,7 @@ from slime_logging.cli.runs import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from slime_logging.record.journal import JournalReader
+    from slime_logging.record.journal_reader import JournalReader
     from slime_logging.record.run import RunDirectory
 
 NUM_METRICS = 14
@@ -81,7 +81,7 @@ class _View:
 
     def look(self) -> None:
         """Read what was added."""
-        from slime_logging.record.journal import JournalReader
+        from slime_logging.record.journal_reader import JournalReader
         from slime_logging.record.reading import read_all
 
         self.is_running = self._directory.locks.has_living_primary  # before the last rows

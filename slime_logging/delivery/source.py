@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.record.entries import Opening, decode_row
-from slime_logging.record.journal import READ_BYTES, JournalReader
+from slime_logging.record.journal_reader import READ_BYTES, JournalReader
 from slime_logging.record.reading import OPENING_BYTES
 from slime_logging.values.row import Row
 

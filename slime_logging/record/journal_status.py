@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from slime_logging.record.columns import RowBatch, RowDecoder
 from slime_logging.record.entries import Opening
-from slime_logging.record.journal import JournalReader
+from slime_logging.record.journal_reader import JournalReader
 from slime_logging.record.reading import read_opening
 
 FIRST_BYTES, READ_BYTES = 1 << 17, 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.record.entries import ROW_PREFIX, Opening, decode_row
-from slime_logging.record.journal import READ_BYTES, JournalReader
+from slime_logging.record.journal_reader import READ_BYTES, JournalReader
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.row import Row
 

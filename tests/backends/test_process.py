@@ -54,7 +54,7 @@ def processes_of(pid: int) -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process(pid).children()
-        if any("slime_logging.backends.process" in word for word in child.cmdline())
+        if any("slime_logging.backends.served" in word for word in child.cmdline())
     ]
 
 

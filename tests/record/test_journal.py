@@ -14,13 +14,8 @@ import orjson
 import pytest
 
 from slime_logging.record.entries import MAX_LINE_BYTES, encode
-from slime_logging.record.journal import (
-    Journal,
-    JournalBroken,
-    JournalReader,
-    is_written,
-    journal_name,
-)
+from slime_logging.record.journal import Journal, JournalBroken, is_written, journal_name
+from slime_logging.record.journal_reader import JournalReader
 
 
 def row(value: int) -> object:
