@@ -1,4 +1,4 @@
-"""verl's own Tracking class, with slime_logging among its backends, fills one run."""
+"""verl's own trainer and Tracking class, with slime_logging among its backends, fills one run."""
 
 from __future__ import annotations
 
@@ -23,30 +23,70 @@ SECRET = "a9f3c1d7e5b2046881f0d3b7c6e4a2958d1f7c3b"
 
 STAND_INS = {
     "PYTHONPATH": f"{ROOT / 'tests/stand_ins'}:{ROOT}",
-    "STAND_INS": "transformers,tensordict,datasets,codetiming,torchdata,peft,accelerate",
+    "STAND_INS": "transformers,tensordict,datasets,codetiming,torchdata,peft,accelerate,transfer_queue,"
+    "hydra,regex,zmq,checkpoint_engine,mathruler,sglang_router",
 }
 
 JOB = """
-import importlib.util, os, sys
+import os, sys
 from pathlib import Path
+from types import SimpleNamespace
+import codetiming
+import transfer_queue
+from contextlib import nullcontext
+
+codetiming.Timer = lambda **_: nullcontext(SimpleNamespace(last=0.5))
+transfer_queue.kv_clear = lambda **_: None
+
 import verl
 from omegaconf import OmegaConf
-from verl.utils.tracking import Tracking, ValidationGenerationsLogger
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+
+class Trainer(PPOTrainerSync):
+    "verl's trainer; its loop and its ways to the loggers are its own. What needs a GPU is replaced."
+
+    def _build_replay_buffer(self):
+        self.global_steps, self.steps_per_epoch, self.total_training_steps = 0, 2, 2
+        self.checkpoint_manager = SimpleNamespace(update_weights=lambda step: None)
+
+    def _reissue_inflight_prompts(self):
+        pass
+
+    def _shutdown_dump_executor(self):
+        pass
+
+    def _start_profiling(self):
+        pass
+
+    _stop_profiling = _start_profiling
+
+    def _consume_sync_metrics(self):
+        return {}
+
+    def step(self, metrics, timing_raw):
+        metrics.update({"actor/pg_loss": 0.1, "critic/vf_loss": 0.2})
+        return SimpleNamespace(keys=[], partition_id="train")
+
+    def _compute_metrics(self, batch, metrics, timing_raw, global_steps, epoch):
+        metrics.update({f"timing_s/{name}": value for name, value in timing_raw.items()})
+
+    def _validate(self):
+        self._maybe_log_val_generations(["1+1=", "2+2="], ["2", "5"], [1.0, 0.0])
+        return {"val-core/math/reward/mean@1": 0.5}
+
 
 config = OmegaConf.load(Path(verl.__file__).parent / "trainer/config/_generated_ppo_trainer.yaml")
 config.trainer.project_name, config.trainer.experiment_name = "math", "ppo"
 config.trainer.logger = ["console", "slime_logging"]
 config.trainer.default_local_dir = os.path.abspath("ckpt")
+config.trainer.save_freq, config.trainer.test_freq, config.trainer.log_val_generations = 0, 2, 2
 config.reward.judge = {"api_key": sys.argv[2]}
 config.trainer.slime_logging = {"trackers": sys.argv[1].split(","), "system_metrics": "off"}
-plain = OmegaConf.to_container(config, resolve=True)
-logger = Tracking("math", "ppo", default_backend=config.trainer.logger, config=plain)
-generations = ValidationGenerationsLogger(project_name="math", experiment_name="ppo")
-for step in range(3):
-    logger.log(data={"actor/pg_loss": 0.1, "critic/vf_loss": 0.2, "training/global_step": step}, step=step)
-generations.log(config.trainer.logger, [("1+1=", "2", 1.0), ("2+2=", "5", 0.0)], 2)
-assert "judge" in plain["reward"] and plain["critic"]["optim"]["lr"] == 1e-5
-logger.finish(exit_code=int(sys.argv[3]))
+trainer = Trainer(config)
+trainer.fit(None)
+assert "judge" in config.reward and config.critic.optim.lr == 1e-5
+trainer.logger.finish(exit_code=int(sys.argv[3]))
 """
 
 
@@ -67,13 +107,15 @@ def the_run(folder: Path) -> RunDirectory:
     return RunDirectory(file.parent)
 
 
-def test_a_trainer_of_verl_s_fills_one_run(tmp_path):
+def test_verl_s_trainer_fills_one_run(tmp_path):
+    """By the loop of its own PPO trainer, from validation to the last step."""
     done = start(tmp_path, "trackio,tensorboard")
     assert done.returncode == 0, done.stderr[-3000:]
     run = the_run(tmp_path)
     rows = list(journal_rows(run))
-    assert [row.step for row in rows] == [0, 1, 2, 2]
-    assert {"actor/pg_loss", "critic/vf_loss"} <= set(rows[0].metrics)
+    assert [row.step for row in rows] == [0, 0, 1, 2, 2]  # two validations, with their samples
+    assert {"actor/pg_loss", "critic/vf_loss", "timing_s/step"} <= set(rows[2].metrics)
+    assert {"val-core/math/reward/mean@1", "actor/pg_loss"} <= set(rows[-1].metrics)
     config = journal_config(run, ())
     assert config.values["actor/optim.lr"] == 1e-6
     assert config.values["critic/optim.lr"] == 1e-5
@@ -89,10 +131,12 @@ def test_a_trainer_of_verl_s_fills_one_run(tmp_path):
 
 
 def test_without_the_import_verl_s_list_is_closed_and_with_it_nothing_else_changes(tmp_path):
-    done = start(tmp_path, "tensorboard", VERL_USE_EXTERNAL_MODULES="")
-    assert "slime_logging is not supported" in done.stderr
     code = (
-        "import verl; from verl.utils.tracking import Tracking; import slime_logging.verl as door\n"
+        "import verl; from verl.utils.tracking import Tracking\n"
+        "try: Tracking('p', 'n', 'slime_logging')\n"
+        "except AssertionError as error: assert 'slime_logging is not supported' in str(error)\n"
+        "else: raise SystemExit('it is open')\n"
+        "import slime_logging.verl as door\n"
         "door.install(); t = Tracking('p', 'n', 'console'); t.log({'x': 1}, 1); t.finish()\n"
         "assert list(t.logger) == ['console'] and Tracking.supported_backend.count('slime_logging') == 1"
     )
