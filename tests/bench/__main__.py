@@ -26,6 +26,7 @@ NAMES = (
     "samples",
     "redaction",
     "join",
+    "scale",
     "import",
     "drain",
     "flat",
