@@ -13,6 +13,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -76,7 +77,8 @@ def torchrun_job(environ: Mapping[str, str] = os.environ) -> str:
         return ""
     store = agents_store(environ)
     if store is not None:
-        return str(store.compare_set(_JOB_KEY, "", secrets.token_hex(12)).decode())
+        with suppress(RuntimeError):  # as torch's stores raise for a connection that is gone
+            return str(store.compare_set(_JOB_KEY, "", secrets.token_hex(12)).decode())
     import psutil
 
     try:

@@ -4,6 +4,7 @@ them made: through the store of torchrun's agents, else through the tracking dir
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from pathlib import Path
 from slime_logging.hosts.election import Key, turn
 from slime_logging.hosts.rendezvous import RunAddress
 from slime_logging.hosts.torchrun import agents_store, run_key, torchrun_job
+
+logger = logging.getLogger("slime_logging")
 
 POLL_S = 0.1
 
@@ -31,8 +34,11 @@ def tell_workers(
     if not job:
         return
     store = agents_store(environ)
-    if store is not None:
-        store.set(run_key(environ), address.to_token())
+    try:
+        if store is not None:
+            store.set(run_key(environ), address.to_token())
+    except RuntimeError as error:  # as torch's stores raise for a connection that is gone
+        logger.warning("slime_logging: the other workers cannot be told of the run: %s", error)
     with turn(directory, _key(job)) as mine:
         mine.leave(address.to_token(), _attempt(environ))
 

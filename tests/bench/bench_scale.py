@@ -131,6 +131,8 @@ def _crowd(directory: Path, number: int, idle_s: float) -> dict[str, list[float]
         for each in range(number):
             pids.append(_fork(each, joined, board))
             while not board[1 + 4 * each]:
+                if os.waitpid(pids[-1], os.WNOHANG)[0]:
+                    raise RuntimeError(f"secondary {pids.pop()} ended")
                 time.sleep(0.002)
         run = RunDirectory(Path(joined.tracking_run_dir))
         lags = [_lag(run, board, number, each, idle_s) for each in range(1, NUM_TIMES + 1)]

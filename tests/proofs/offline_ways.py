@@ -113,7 +113,7 @@ class _Bringer:
 
     def __init__(self, way: str, place: Path, server: WandbServer) -> None:
         self._command = [str(Path(sys.executable).with_name(WAYS[way][0])), *WAYS[way][1:]]
-        self._place, self._server = place, server
+        self._place, self._server, self._log = place, server, place / "bringer.log"
         self._is_live = way == "sync --follow"
         self._process: subprocess.Popen[bytes] | None = None
         self.num_begun = 0
@@ -127,7 +127,7 @@ class _Bringer:
             self._command,
             cwd=self._place,
             env=_environment(self._place, self._server),
-            stdout=(self._place / "bringer.log").open("ab"),
+            stdout=self._log.open("ab"),
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -139,7 +139,7 @@ class _Bringer:
         self._process.wait()
 
     def finish(self, is_complete: Callable[[], bool]) -> None:
-        """Left alone it has time until all is there; W&B's way is called until it was twice of no use."""
+        """Left alone it has time until all is there; W&B's way is called twice more, to its end."""
         assert self._process is not None
         deadline_s = time.monotonic() + PATIENCE_S
         if self._is_live:
@@ -148,14 +148,13 @@ class _Bringer:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(timeout=60)
             return
-        for _ in range(3):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=PATIENCE_S / 3)
-            self.kill()  # one that waits for a job that is gone
-            self.begin()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=PATIENCE_S / 3)
-        self.kill()
+            self._process.wait(timeout=PATIENCE_S)
+        self.kill()  # with --live it may wait for a job that is gone
+        self._command = [word for word in self._command if word != "--live"]
+        for _ in range(2):
+            self.begin()
+            assert self._process.wait(timeout=600) == 0, self._log.read_text()[-2000:]
 
 
 def _environment(place: Path, server: WandbServer) -> dict[str, str]:
