@@ -21,7 +21,6 @@ from slime_logging.backends.base import Writer
 from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.notices import NoticeHandler
-from slime_logging.delivery.watch import SLOWEST_PAUSE_S
 from slime_logging.record.run import RunDirectory
 from slime_logging.redaction.redact import Redactor, safe_exception_text
 
@@ -98,7 +97,6 @@ def _delivery(told: Mapping[str, Any]) -> Delivery:
             only=told["only"],
             start=told["start"],
             is_repair=told.get("is_repair", False),
-            slowest_s=SLOWEST_PAUSE_S * told["num_trackers"],
             is_alone=True,
         ),
         safe_text=lambda error: safe_exception_text(redactor, error),

@@ -121,7 +121,6 @@ class Crew:
             "is_shared": spec.is_shared,
             "options": spec.options,
             "environment": spec.environment.get(tracker, {}),
-            "num_trackers": len(spec.trackers),
             **self._told,
         }
 

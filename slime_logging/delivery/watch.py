@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FIRST_PAUSE_S = 0.2
-SLOWEST_PAUSE_S = 4.0
+SLOWEST_PAUSE_S = 4.3
 
 
 @dataclass(slots=True)
