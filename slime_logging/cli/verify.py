@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from slime_logging.delivery.verify import Verdict
 
 NUM_SHOWN = 10
+OF_OTHER_HOSTS = (
+    "  what is unknown may be of other hosts, which kept their journals: name their directories too"
+)
 
 
 def verify(
@@ -91,6 +94,8 @@ def _print(verdict: Verdict, *, is_running: bool) -> None:
         ],
     }
     for title, lines in lists.items():
+        if title == "unknown" and lines:
+            out.print(plain(OF_OTHER_HOSTS))
         for line in lines[:NUM_SHOWN]:
             out.print(plain(f"  {title}: {line}"))
         if len(lines) > NUM_SHOWN:

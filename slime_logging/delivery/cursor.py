@@ -162,7 +162,8 @@ def adopt(
     trusts_places: bool = True,
 ) -> bool:
     """Take over a journal that its process, now gone, delivered itself; whether the tracker must be
-    looked at first.
+    looked at first. So it must where nothing here says how far that process was: its cursor may
+    have stayed on another host.
 
     Args:
         cursor: the one that takes over.
@@ -173,10 +174,9 @@ def adopt(
     """
     earlier = list(before)
     settled = _settled(earlier)
-    must_look = False
-    for old in earlier:
-        if old.only != owner:
-            continue
+    ours = [old for old in earlier if old.only == owner]
+    must_look = not ours and journal not in cursor.places
+    for old in ours:
         if trusts_places and journal in old.places:
             _adopt_place(cursor, journal, old)
         if old.label not in cursor.absorbed:

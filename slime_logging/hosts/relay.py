@@ -50,7 +50,7 @@ HELLO_S = 3.0
 WATCH_S = 3.0
 GRACE_S = 20.0
 PATIENCE_S = 600.0
-TELL_S = 30.0
+TELL_S = 15.0
 NUM_AT_ONCE = 4
 
 Where = tuple[str, str, str]
@@ -155,9 +155,8 @@ class Relay:
                 break
             if now - self._good_s > TELL_S and not self._has_told:
                 self._has_told = True
-                logger.error(
-                    bring_by_hand(self._directory, self._said.problem if self._said else "")
-                )
+                why = self._said.problem if self._said else ""
+                logger.error("slime_logging: %s", bring_by_hand(self._directory, why))
             if now - self._good_s > PATIENCE_S:
                 break
             time.sleep(ROUND_S)

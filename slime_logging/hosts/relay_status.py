@@ -85,7 +85,7 @@ def bring_by_hand(directory: Path, why: str = "") -> str:
     """Where rows wait on this host, why, and the commands that bring them."""
     place = shlex.quote(str(directory))
     return (
-        f"slime_logging: rows of this run wait on host {socket.gethostname()} in {directory}"
+        f"rows of this run wait on host {socket.gethostname()} in {directory}"
         f"{f' ({why})' if why else ''}. Nothing is lost. While a Ray cluster of both hosts is up,"
         f" bring them with: slime-logging push {place}   Otherwise copy the directory to the run's"
         " host, and there: slime-logging merge COPY --into RUN"

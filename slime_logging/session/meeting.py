@@ -160,8 +160,7 @@ def _in_ray(
     session = _here(args, settings, key, make, is_resuming)
     if session is None:
         return None
-    run_id, directory = session.recorder.opening.run_id, session.directory.path
-    desk.tell.remote(RunAddress(run_id=run_id, directory=directory).to_token())
+    desk.tell.remote(session.address.to_token())
     return session, desk
 
 
@@ -213,7 +212,10 @@ def _living(path: Path) -> RunAddress | None:
     is_written_to = any(is_written(journal) for journal in directory.journal_paths())
     if not is_written_to and not directory.locks.has_living_primary:
         return None
-    return RunAddress(run_id=path.name, directory=directory.path)
+    run = directory.read()
+    if run.outpost_of is not None:
+        return RunAddress.of_token(run.outpost_of)
+    return RunAddress(run_id=path.name, directory=directory.path, start=run.num_starts)
 
 
 def _is_ray_up() -> bool:

@@ -32,7 +32,7 @@ MAX_WAIT_S = 30.0
 class Outpost:
     """This host's directory for a run whose own one it does not see.
 
-    `delivers` names the trackers that get the rows from this host itself.
+    `delivers` names the trackers that get the rows from this host itself; `address` is the run's.
 
     Args:
         args: of the process that joins.
@@ -47,6 +47,7 @@ class Outpost:
     def __init__(
         self, args: Namespace, address: RunAddress, settings: Settings, redactor: Redactor
     ) -> None:
+        self.address = address
         self._timeout_s = min(settings.finish_timeout_s, MAX_WAIT_S)
         self.directory = RunDirectory(settings.directory / address.run_id)
         self.directory.create()
@@ -68,8 +69,14 @@ class Outpost:
         self.delivers: tuple[str, ...] = ("wandb",) if can_deliver and not self._is_carried else ()
 
     def tell(self, role: str | None) -> None:
-        """At the join: say it, where nobody carries the journal."""
+        """At the join: say where the rows are, loudly where nobody carries them."""
         if self._is_carried:
+            logger.warning(
+                "slime_logging: this host's rows are kept in %s and brought to the run by a relay."
+                " If the cluster dies, copy that directory to the run's host, and there:"
+                " slime-logging merge COPY --into RUN",
+                self.directory.path,
+            )
             return
         logger.error(
             "slime_logging: %s on host %s %s%s. %s",

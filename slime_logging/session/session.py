@@ -148,7 +148,7 @@ class Session:
         if self.outpost is not None:
             text = self.outpost.wait(self.recorder.opening.journal)
             if text:
-                logger.error(text)
+                logger.error("slime_logging: %s", text)
         elif self.is_primary:
             flush(self.address, FLUSH_S)
             absent = roles_that_never_joined(self.directory)
@@ -157,8 +157,10 @@ class Session:
 
     @property
     def address(self) -> RunAddress:
-        """The run's address, in its primary."""
+        """The run's own address, also where this host keeps a directory of its own."""
         opening = self.recorder.opening
+        if self.outpost is not None:
+            return self.outpost.address
         return RunAddress(run_id=opening.run_id, directory=self.directory.path, start=opening.start)
 
     def leave(self, exit_code: int | None) -> None:

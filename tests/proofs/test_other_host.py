@@ -16,6 +16,7 @@ import slime_logging as sl
 from slime_logging.cli.app import app
 from slime_logging.delivery.status import journal_rows, run_status
 from slime_logging.record.run import RunDirectory
+from slime_logging.tracking import init_wandb_secondary
 from tests.wandb_server.control import WandbServer
 
 
@@ -117,3 +118,71 @@ def test_a_server_that_is_down_leaves_the_rows_on_the_host_that_logged_them(
         row["train/step"] for row in wandb_server.rows("job") if "train/critic-loss" in row
     ] == [7]
     sl.finish_tracking(primary)
+
+
+def words_of(server: WandbServer) -> list[str]:
+    options = (f"wandb_key={server.key}", f"wandb_host={server.url}")
+    return [word for option in options for word in ("-o", option)]
+
+
+def invoke(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    return result.exit_code, result.output
+
+
+def two_hosts(tmp_path: Path, primary: Namespace) -> tuple[Path, Path]:
+    """A job of two hosts, the critic's the last one to end; the run's directory on each."""
+    sl.init_tracking(primary)
+    actor, critic = copy.copy(primary), critic_elsewhere(primary, tmp_path)
+    sl.init_tracking(actor, primary=False, role="actor")
+    sl.init_tracking(critic, primary=False, role="critic")
+    for step in range(20):
+        sl.log(primary, {"rollout/step": step, "rollout/reward": 0.5}, "rollout/step")
+        sl.log(critic, {"train/step": step, "train/critic-loss": 0.1}, "train/step")
+    for args in (actor, primary, critic):
+        sl.finish_tracking(args)
+    return tmp_path / "host1" / "job", tmp_path / "host2" / "job"
+
+
+def test_a_run_of_two_hosts_is_proved_by_their_two_directories(tmp_path, primary, wandb_server):
+    """One alone is not equal, and says what to name as well; merged they are, and nothing is sent twice."""
+    wandb_server.behave(config="merge")
+    here, there = two_hosts(tmp_path, primary)
+    words = words_of(wandb_server)
+    for alone in (here, there):
+        code, text = invoke("verify", alone, *words)
+        assert code == 1
+        assert "other hosts" in " ".join(text.split()), text
+    code, text = invoke("verify", here, there, *words)
+    assert code == 0, text
+    assert invoke("merge", there, "--into", here)[0] == 0
+    code, text = invoke("sync", here, *words)
+    assert code == 0, text
+    code, text = invoke("verify", here, *words)
+    assert code == 0, text
+
+
+def test_with_a_single_writer_no_other_host_opens_a_client(tmp_path, primary, wandb_server):
+    primary.tracking_writer = "single"
+    here, there = two_hosts(tmp_path, primary)
+    words = words_of(wandb_server)
+    assert len(wandb_server.rows("job")) == 20
+    assert not list(there.rglob("*wandb*"))
+    assert invoke("merge", there, "--into", here)[0] == 0
+    assert invoke("sync", here, *words)[0] == 0
+    code, text = invoke("verify", here, *words)
+    assert code == 0, text
+    assert len(wandb_server.rows("job")) == 40
+
+
+def test_with_a_single_writer_a_client_of_its_own_is_refused_to_any_process(
+    tmp_path, primary, wandb_server
+):
+    primary.tracking_writer = "single"
+    sl.init_tracking(primary)
+    for args in (copy.copy(primary), critic_elsewhere(primary, tmp_path)):
+        init_wandb_secondary(args, role="critic")
+        sl.log(args, {"train/step": 7, "train/critic-loss": 0.1}, "train/step")
+        sl.finish_tracking(args)
+    sl.finish_tracking(primary)
+    assert len(wandb_server.rows("job")) == 1
