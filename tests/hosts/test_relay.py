@@ -123,6 +123,52 @@ def test_whoever_is_killed_every_row_is_in_the_one_run_once(machines):
         wait_for(lambda title=title: not pids(machines, 1, title) + pids(machines, 2, title))
 
 
+MEETING = """
+import sys, ray, slime_logging
+ray.init(address="auto")
+
+@ray.remote(num_cpus=0)
+class Process:
+    def join(self, role, disk):
+        where = {"directory": disk + "/tracking", "trackers": ["tensorboard"]}
+        self.run = slime_logging.join({"of": role}, name="met", role=role, **where)
+        return self.run.id
+    def log(self):
+        for step in range(50):
+            self.run.log({"step": step, "x": step})
+    def finish(self):
+        self.run.finish()
+
+roles = ("trainer", "explorer")
+both = [Process.options(resources={f"host{n}": 1}).remote() for n in (1, 2)]
+ids = ray.get([p.join.remote(role, sys.argv[1]) for p, role in zip(both, roles)])
+assert len(set(ids)) == 1, ids
+ray.get([p.log.remote() for p in both])
+ray.get(both[1].finish.remote())
+ray.get(both[0].finish.remote())
+print("RUN", ids[0])
+"""
+
+
+def test_processes_that_meet_by_a_name_are_one_run_on_hosts_that_share_nothing(machines):
+    """The cluster elects who makes the run, and the relay brings the other host's rows to it."""
+    done = machines.run(1, PYTHON, "-c", MEETING, str(machines.disk), env=RAY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run_id = done.stdout.rpartition("RUN ")[2].strip()
+    (maker,) = (n for n in (1, 2) if is_own(machines.on_disk(n) / "tracking" / run_id))
+    rows = list(journal_rows(RunDirectory(machines.on_disk(maker) / "tracking" / run_id)))
+    assert Counter(row.role for row in rows if "system" not in row.step_key) == {
+        "trainer": 50,
+        "explorer": 50,
+    }
+    verified = machines.run(maker, COMMAND, "verify", str(machines.disk / "tracking" / run_id))
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def is_own(directory: Path) -> bool:
+    return RunDirectory(directory).read().outpost_of is None
+
+
 def test_a_driver_that_is_killed_leaves_nothing_behind_on_the_other_host(machines):
     """Ray ends the trainers with it; the relay brings their last rows all the same."""
     driver = start_job(machines, "")
