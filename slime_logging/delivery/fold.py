@@ -13,11 +13,13 @@ have one role, those of the last one stand there, and all facts of each under
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from slime_logging.layout.joined import own_overrides
 from slime_logging.layout.scope import UNPREFIXED_ROLES, flatten, process_label
 from slime_logging.record.entries import ConfigEntry
+from slime_logging.record.recorder import RANK_EXPECTED, RANK_OWN, RANK_POSSIBLE
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
 
@@ -30,6 +32,7 @@ class ConfigFold:
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], dict[int, tuple[_Rank, Json]]] = {}
         self._processes: dict[str, dict[tuple[int, str], dict[str, Json]]] = {}
+        self._expected: dict[str, dict[str, tuple[_Rank, Json]]] = {}
 
     def add(self, entry: ConfigEntry) -> bool:
         """Take one record in; returns whether anything changed that a tracker shows."""
@@ -41,23 +44,43 @@ class ConfigFold:
             if before is None or rank > before[0]:
                 by_start[entry.start] = (rank, value)
                 has_changed |= before is None or before[1] != value
+            if entry.rank <= RANK_EXPECTED:
+                expected = self._expected.setdefault(entry.scope, {})
+                if key not in expected or rank > expected[key][0]:
+                    expected[key] = (rank, value)
         return has_changed
+
+    def knows(self, role: str) -> bool:
+        """Whether the primary says something of this role, expected or not."""
+        return role in self._expected
 
     def config(self, roles: Sequence[str]) -> RunConfig:
         """The configuration as it stands, with the roles in this order and any further ones behind
         them.
         """
         scopes: dict[str, dict[str, Json]] = {}
+        own: dict[str, dict[str, Json]] = {}
         changes: dict[str, Json] = {}
+        joined = self._joined()
         for (scope, key), by_start in self._said.items():
             starts = sorted(by_start)
-            scopes.setdefault(scope, {})[key] = by_start[starts[-1]][1]
+            rank, value = by_start[starts[-1]]
+            if rank[1] == RANK_POSSIBLE and _role_of(scope, key) not in joined:
+                continue
+            scopes.setdefault(scope, {})[key] = value
+            if rank[1] == RANK_OWN:
+                own.setdefault(scope, {})[key] = value
             full_key = f"{scope}/{key}" if scope else key
             for earlier, later in pairwise(starts):
                 was, now = by_start[earlier][1], by_start[later][1]
                 if was != now and not _is_of_a_process(full_key):
                     changes[f"resume/{later}/{full_key}"] = {"before": was, "now": now}
-        scopes.setdefault("", {}).update({**changes, **self._processes_told_apart()})
+        recorded = scopes.setdefault("", {})
+        for scope, values in own.items():
+            recorded |= own_overrides(
+                scope or "actor", values, self._expected_of(scope, recorded), recorded
+            )
+        recorded.update({**changes, **self._processes_told_apart()})
         return flatten(
             scopes, tuple(dict.fromkeys((*roles, *(scope for scope in scopes if scope))))
         )
@@ -85,6 +108,30 @@ class ConfigFold:
                 for journal, facts in sorted(ours.items()):
                     apart[place + process_label(facts, journal)] = facts
         return apart
+
+    def _joined(self) -> set[str]:
+        """The roles that say something of themselves, or are expected to."""
+        return {
+            scope
+            for (scope, _), by_start in self._said.items()
+            if any(rank[1] > RANK_POSSIBLE for rank, _ in by_start.values())
+        }
+
+    def _expected_of(self, scope: str, recorded: Mapping[str, Json]) -> dict[str, Json]:
+        """What the primary said of a role; of one that it does not know, the job's arguments before
+        any override.
+        """
+        expected = {key: value for key, (_, value) in self._expected.get(scope, {}).items()}
+        if expected:
+            return expected
+        job = {key: value for key, (_, value) in self._expected.get("", {}).items()}
+        actors = {key: recorded.get(f"overrides/actor/{key}") for key in job}
+        bases = {key: it["base"] for key, it in actors.items() if isinstance(it, dict)}
+        return {**job, **bases}
+
+
+def _role_of(scope: str, key: str) -> str:
+    return scope or key.removeprefix("overrides/").partition("/")[0]
 
 
 def _is_of_a_process(key: str) -> bool:

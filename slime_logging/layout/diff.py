@@ -20,6 +20,12 @@ MISSING = "-"
 """Stands for the value of a role or base that does not have the key."""
 
 
+OF_THE_RUN = frozenset(
+    {"wandb_run_id", "tracking_run_dir", "tracking_dir", "redacted_keys", "rank", "tracking_name"}
+)
+"""What says which run this is, and which process; no difference between roles or runs."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
     """One key: the base's value, each role's, and why a role's is what it is (`file`, `forced`,
@@ -82,7 +88,11 @@ def logged_differences(config: RunConfig) -> tuple[tuple[str, ...], list[Differe
         if name.startswith("overrides/") and owner in sources and isinstance(value, dict):
             sources[owner][key] = str(value.get("source", ""))
             bases[key] = value.get("base")
-    found = role_differences({role: config.roles[role] for role in roles}, None, sources)
+    own = {
+        role: {key: value for key, value in config.roles[role].items() if key not in OF_THE_RUN}
+        for role in roles
+    }
+    found = role_differences(own, None, sources)
     return roles, [replace(item, base=bases.get(item.key, item.base)) for item in found]
 
 

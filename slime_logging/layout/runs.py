@@ -10,12 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slime_logging.layout.diff import Difference, role_differences
+from slime_logging.layout.diff import OF_THE_RUN, Difference, role_differences
 from slime_logging.values.run import RunConfig
-
-OF_THE_RUN = frozenset(
-    {"wandb_run_id", "tracking_run_dir", "tracking_dir", "redacted_keys", "rank", "tracking_name"}
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -53,12 +53,14 @@ def has_own_values(role: str | None, args: object) -> bool:
 
 
 def run_roles(args: object) -> tuple[str, ...]:
-    """The roles that the primary knows to have arguments of their own: slime's actor, and the
-    critic where there is one.
+    """The roles that the primary expects to have arguments of their own: slime's actor, and the
+    critic where `use_critic` holds and the estimator does not say otherwise.
     """
     if isinstance(args, RoleConfig):
         return ()
-    return ("actor", "critic") if getattr(args, "use_critic", False) else ("actor",)
+    has_critic = getattr(args, "use_critic", False)
+    has_critic = has_critic and getattr(args, "advantage_estimator", None) in (None, "ppo")
+    return ("actor", "critic") if has_critic else ("actor",)
 
 
 def primary_scopes(
@@ -86,6 +88,20 @@ def primary_scopes(
         values.update(override_values(role_set, role, redactor))
     prefixed = [role for role in roles if role not in UNPREFIXED_ROLES]
     return {"": values, **{role: role_values(role_set.args[role], redactor) for role in prefixed}}
+
+
+def possible_scopes(args: Namespace, redactor: Redactor) -> dict[str, dict[str, Json]]:
+    """What the primary knows of roles that it does not expect, in the form of `primary_scopes`: the
+    critic, and those that the role file names. It is of the run once such a role joins.
+    """
+    if isinstance(args, RoleConfig):
+        return {}
+    role_set = parse_role_file(args, getattr(args, "megatron_config_path", None) or None)
+    found: dict[str, dict[str, Json]] = {"": {}}
+    for role in set(role_set.args) - set(run_roles(args)):
+        found[""].update(override_values(role_set, role, redactor))
+        found[role] = role_values(role_set.args[role], redactor)
+    return found
 
 
 def role_values(args: object, redactor: Redactor) -> dict[str, Json]:

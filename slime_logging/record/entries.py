@@ -104,9 +104,9 @@ class ConfigEntry:
     """Configuration that one process recorded: values of one scope, and how they rank against
     others of the same key.
 
-    `scope` is a role with prefixed keys, or "" for the un-prefixed ones. `rank`: 0 what the primary
-    expects of a role, 1 what the role itself says at its start, 2 what was said later
-    (`log_config`).
+    `scope` is a role with prefixed keys, or "" for the un-prefixed ones. `rank`: -1 what the
+    primary says of a role that may join, 0 what it expects of a role, 1 what the role itself says
+    at its start, 2 what was said later (`log_config`).
     """
 
     journal: str

@@ -20,6 +20,7 @@ from slime_logging.values.json_value import Json
 
 logger = logging.getLogger("slime_logging")
 
+RANK_POSSIBLE = -1
 RANK_EXPECTED = 0
 RANK_OWN = 1
 RANK_LATE = 2

@@ -35,9 +35,13 @@ AT_RUN_TIME = (
     *("num_rollout", "start_rollout_id", "rollout_num_engines", "rollout_num_gpus"),
     "rollout_external_engine_infos",
 )
-"""Arguments that slime, or tracking, sets after the command line was parsed, in the driver; all
-that begin with `sglang_` as well.
-"""
+"""Arguments that the driver sets after the command line was parsed."""
+
+
+def is_set_at_run_time(name: str) -> bool:
+    """Whether slime, or tracking, sets this argument after the command line was parsed."""
+    return name in AT_RUN_TIME or name.startswith("sglang_")
+
 
 MAX_MISTAKES = 10
 """Refusals of one entry that are looked for, one after another."""
@@ -117,7 +121,7 @@ class CommandLine:
             self.doubt = f"it gives other values for {', '.join(others[:5])}{more}"
 
     def _gives_again(self, name: str, base: Mapping[str, Any]) -> bool:
-        if name in AT_RUN_TIME or name.startswith("sglang_"):
+        if is_set_at_run_time(name):
             return True
         if name not in base:
             return False

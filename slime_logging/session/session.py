@@ -31,6 +31,7 @@ from slime_logging.layout.scope import (
     has_own_values,
     late_values,
     own_values,
+    possible_scopes,
     primary_scopes,
     process_label,
     run_roles,
@@ -39,7 +40,13 @@ from slime_logging.layout.scope import (
 )
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
-from slime_logging.record.recorder import RANK_EXPECTED, RANK_LATE, RANK_OWN, Recorder
+from slime_logging.record.recorder import (
+    RANK_EXPECTED,
+    RANK_LATE,
+    RANK_OWN,
+    RANK_POSSIBLE,
+    Recorder,
+)
 from slime_logging.record.run import (
     RunDirectory,
     RunFile,
@@ -52,6 +59,7 @@ from slime_logging.session.description import describe_run, redactor_of, shown_o
 from slime_logging.session.naming import chosen_run_id
 from slime_logging.session.outpost import Outpost
 from slime_logging.session.process import process_facts, rank_of
+from slime_logging.session.surprises import tell_all, tell_own
 from slime_logging.settings.settings import Settings
 from slime_logging.values.samples import samples_name
 
@@ -151,6 +159,7 @@ class Session:
                 logger.error("slime_logging: %s", text)
         elif self.is_primary:
             flush(self.address, FLUSH_S)
+            tell_all(self.directory)
             absent = roles_that_never_joined(self.directory)
             if absent:
                 logger.error(NEVER_JOINED, ", ".join(absent), self.directory.path)
@@ -229,6 +238,7 @@ def _primary(
     args: Namespace, settings: Settings, role: str | None, redactor: Redactor, path: Path
 ) -> Session:
     scopes = primary_scopes(args, redactor, settings.logged_environment())
+    possible = possible_scopes(args, redactor)
     directory = RunDirectory(path)
     directory.create()
     directory.locks.lock()
@@ -241,9 +251,10 @@ def _primary(
     except BaseException:
         directory.locks.unlock()
         raise
-    for scope, values in scopes.items():
-        known = {"wandb_run_id": run.run_id} if "wandb_run_id" in values else {}
-        session.recorder.config(scope, RANK_EXPECTED, {**values, **known})
+    for rank, of_rank in ((RANK_EXPECTED, scopes), (RANK_POSSIBLE, possible)):
+        for scope, values in of_rank.items():
+            known = {"wandb_run_id": run.run_id} if "wandb_run_id" in values else {}
+            session.recorder.config(scope, rank, {**values, **known})
     if scope_of(role) or isinstance(args, RoleConfig):
         session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
     _record_process(session, args)
@@ -298,7 +309,10 @@ def join(
         raise
     session.outpost = outpost
     if has_own_values(role, args):
-        session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
+        values = own_values(args, redactor)
+        session.recorder.config(scope_of(role, args), RANK_OWN, values)
+        if role is not None and outpost is None and not isinstance(args, RoleConfig):
+            tell_own(directory, opening, scope_of(role), values)
     _record_process(session, args)
     session.deliver(run, delivers, is_shared=run.is_shared)
     return session

@@ -32,7 +32,8 @@ def test_what_a_role_says_of_itself_beats_what_the_primary_expected():
         entry({"lr": 1}, scope="critic", time_s=9.0),
         entry({"lr": 2}, scope="critic", rank=1),
     )
-    assert folded(expected, own) == folded(own, expected) == {"critic/lr": 2}
+    assert folded(expected, own) == folded(own, expected)
+    assert folded(own, expected)["critic/lr"] == 2
 
 
 def test_what_is_said_later_beats_both():
@@ -136,3 +137,36 @@ def test_order_never_matters(items, random):
     shuffled = list(items)
     random.shuffle(shuffled)
     assert folded(*items) == folded(*shuffled)
+
+
+def test_what_is_known_of_a_possible_role_counts_once_it_joins():
+    """A critic that never ran leaves no key; one that joined has its overrides too."""
+    known = entry({"lr": 2, "warmup": 3}, scope="critic", rank=-1)
+    overrides = entry({"overrides/critic/lr": {"base": 1, "value": 2}}, rank=-1)
+    joined = entry({"lr": 2}, scope="critic", rank=1)
+    assert folded(entry({"lr": 1}), known, overrides) == {"lr": 1}
+    assert folded(joined, overrides, entry({"lr": 1}), known) == {
+        "lr": 1,
+        "critic/lr": 2,
+        "critic/warmup": 3,
+        "overrides/critic/lr": {"base": 1, "value": 2},
+    }
+
+
+def test_a_role_that_runs_with_other_values_stands_with_its_own():
+    """Its override says the base, what it has, and what was expected; run-time values are none."""
+    expected = entry({"lr": 2, "n": 1, "num_rollout": None}, scope="critic")
+    overrides = entry({"overrides/critic/lr": {"base": 1, "value": 2, "source": "file"}})
+    own = entry({"lr": 9, "n": 1, "num_rollout": 5}, scope="critic", rank=1)
+    values = folded(own, expected, overrides)
+    assert values["critic/lr"] == 9
+    assert values["overrides/critic/lr"] == {"base": 1, "value": 9, "source": "own", "asked": 2}
+    assert [key for key in values if key.startswith("overrides/")] == ["overrides/critic/lr"]
+
+
+def test_a_role_that_nobody_knew_is_compared_with_the_job_before_overrides():
+    """A reward model's overrides are against the command line, not against the actor's."""
+    job = entry({"lr": 2, "n": 1, "overrides/actor/lr": {"base": 1, "value": 2, "source": "file"}})
+    values = folded(job, entry({"lr": 1, "n": 4}, scope="reward", rank=1))
+    assert values["overrides/reward/n"] == {"base": 1, "value": 4, "source": "own", "asked": 1}
+    assert "overrides/reward/lr" not in values

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from slime_logging.demo.namespace import ppo_namespace
-from slime_logging.layout.scope import flatten, own_values, primary_scopes, scope_of
+from slime_logging.layout.scope import (
+    flatten,
+    own_values,
+    possible_scopes,
+    primary_scopes,
+    run_roles,
+    scope_of,
+)
 from slime_logging.redaction.redact import Redactor
 
 SECRET = "a9f3c1d7e5b2046881f0d3b7c6e4a2958d1f7c3b"
@@ -86,3 +93,28 @@ def test_no_secret_is_in_any_scope(args):
 
 def test_a_role_view_holds_no_key_of_the_run_itself(args):
     assert not [key for key in config_of(args).roles["actor"] if "/" in key or key == "env_vars"]
+
+
+@pytest.mark.parametrize(
+    ("use_critic", "estimator", "expected"),
+    [(True, "ppo", True), (True, "grpo", False), (False, "ppo", False), (True, None, True)],
+)
+def test_a_critic_is_expected_where_slime_would_start_one(args, use_critic, estimator, expected):
+    """Else what is known of it waits until it joins."""
+    args.use_critic, args.advantage_estimator = use_critic, estimator
+    redactor = Redactor.of(args, {})
+    certain, possible = primary_scopes(args, redactor, {}), possible_scopes(args, redactor)
+    assert ("critic" in run_roles(args), "critic" in certain) == (expected, expected)
+    assert ("critic" in possible) is not expected
+    known = possible if not expected else certain
+    assert known["critic"]["lr"] == 1e-5 and "overrides/critic/lr" in known[""]
+
+
+def test_a_third_role_of_the_file_is_known(args):
+    """It counts once it joins, with its overrides."""
+    with Path(args.megatron_config_path).open("a") as file:
+        file.write("  - role: reward\n    overrides: {lr: 3e-5}\n")
+    known = possible_scopes(args, Redactor.of(args, {}))
+    assert known["reward"]["lr"] == 3e-5
+    assert known[""]["overrides/reward/lr"]["value"] == 3e-5
+    assert "overrides/reward/kl_coef" not in known[""]
