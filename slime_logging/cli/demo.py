@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -99,7 +99,8 @@ def ppo(
     The task is to write tokens with an id below 16. The reward goes from 0.13, chance, to 0.9 in 25
     rollouts.
     """
-    _run_training("ppo", rollouts, tp, trackers, tracking_dir, role_file, online, seed)
+    where = {"directory": tracking_dir, "role_file": role_file, "seed": seed}
+    _run_training("ppo", trackers, online, num_rollouts=rollouts, tensor_parallel_size=tp, **where)
 
 
 @app.command()
@@ -113,7 +114,8 @@ def grpo(
     seed: Seed = 1234,
 ) -> None:
     """GRPO: the same job without a critic, so that no critic/ key is anywhere."""
-    _run_training("grpo", rollouts, tp, trackers, tracking_dir, role_file, online, seed)
+    where = {"directory": tracking_dir, "role_file": role_file, "seed": seed}
+    _run_training("grpo", trackers, online, num_rollouts=rollouts, tensor_parallel_size=tp, **where)
 
 
 @app.command("explorer-trainer")
@@ -145,30 +147,17 @@ def explorer_trainer(
     _show(run, {"torch": "torch"})
 
 
-def _run_training(
-    algorithm: str,
-    rollouts: int,
-    tp: int,
-    trackers: str,
-    tracking_dir: Path | None,
-    role_file: Path | None,
-    online: bool,
-    seed: int,
-) -> None:
+def _run_training(algorithm: str, trackers: str, online: bool, **options: Any) -> None:
     def run(screen: Screen) -> JobResult:
         from slime_logging.demo.job import JobOptions, run_job
 
-        options = JobOptions(
+        chosen = JobOptions(
             algorithm=algorithm,
-            num_rollouts=rollouts,
-            tensor_parallel_size=tp,
             trackers=_chosen(trackers),
-            directory=tracking_dir,
-            role_file=role_file,
             is_online=_checked_online(online),
-            seed=seed,
+            **options,
         )
-        return run_job(options, screen)
+        return run_job(chosen, screen)
 
     _show(run, {"torch": "torch", "megatron-core": "megatron"})
 

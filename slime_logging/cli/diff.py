@@ -17,7 +17,10 @@ from slime_logging.cli.runs import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slime_logging.layout.diff import Difference
+    from slime_logging.layout.runs import RunDifference
     from slime_logging.record.lasts import LastValue
     from slime_logging.record.run import RunDirectory
 
@@ -100,6 +103,12 @@ def _two(first: RunDirectory, second: RunDirectory, *, as_json: bool) -> None:
             }
         )
         return
+    console().print(_configuration(found, names))
+    console().print()
+    console().print(_metrics(metrics, names, lasts))
+
+
+def _configuration(found: Sequence[RunDifference], names: Sequence[str]) -> Any:
     from slime_logging.cli.tables import Listing, cell
     from slime_logging.layout.diff import MISSING
 
@@ -117,9 +126,7 @@ def _two(first: RunDirectory, second: RunDirectory, *, as_json: bool) -> None:
         table.rows.append([*map(one_line, (key, item.role, *cells, ", ".join(why)))])
     if not found:
         table.notes.append("nothing: both used the same")
-    console().print(table)
-    console().print()
-    console().print(_metrics(metrics, names, lasts))
+    return table
 
 
 def _metrics(metrics: list[str], names: list[str], lasts: dict[str, dict[str, LastValue]]) -> Any:

@@ -113,7 +113,6 @@ def _deliver(
     from slime_logging.backends.base import Writer
     from slime_logging.delivery.assignment import Assignment
     from slime_logging.delivery.delivery import Delivery
-    from slime_logging.delivery.ending import find_ending, read_ending
     from slime_logging.delivery.status import run_status
     from slime_logging.redaction.redact import safe_exception_text
 
@@ -121,13 +120,7 @@ def _deliver(
     facts = facts_of(directory, run, overrides, trackers, is_writing=True)
     _claim(directory, timeout_s)
     redactor = redactor_of(facts.options)
-    status = run_status(directory)
-    exit_code = None
-    if not directory.locks.has_living_primary:
-        ending = read_ending(directory, run.num_starts) or find_ending(
-            directory, run.num_starts, None, is_terminated=False
-        )
-        exit_code = ending.exit_code
+    status, exit_code = run_status(directory), _exit_code(directory, run.num_starts)
     deliveries = [
         Delivery(
             Assignment(
@@ -150,6 +143,16 @@ def _deliver(
         return [delivery.wait() for delivery in deliveries]
     finally:
         directory.locks.unlock()
+
+
+def _exit_code(directory: RunDirectory, start: int) -> int | None:
+    """How a job ended, as far as its directory tells; None while it runs."""
+    from slime_logging.delivery.ending import find_ending, read_ending
+
+    if directory.locks.has_living_primary:
+        return None
+    ending = read_ending(directory, start)
+    return (ending or find_ending(directory, start, None, is_terminated=False)).exit_code
 
 
 def _claim(directory: RunDirectory, timeout_s: float) -> None:

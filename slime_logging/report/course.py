@@ -188,11 +188,18 @@ def _sum(values: Sequence[float]) -> float:
         return math.inf
 
 
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number beyond all doubles
+        return False
+
+
 def _breaks(steps: Sequence[float], values: Sequence[float]) -> Iterator[tuple[int, bool]]:
     """Where runs of points end, and whether a value that is not finite ends them."""
     before = -math.inf
     for place, (step, value) in enumerate(zip(steps, values, strict=True)):
-        if not (math.isfinite(step) and math.isfinite(value)):
+        if not (_is_finite(step) and _is_finite(value)):
             yield place, True
             before = -math.inf
         elif step < before:

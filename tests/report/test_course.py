@@ -89,6 +89,12 @@ def test_values_that_are_not_finite_interrupt_the_line(at_once: int) -> None:
     assert (course.num_points, course.num_gaps) == (3, 3)
 
 
+def test_whole_numbers_beyond_all_doubles_interrupt_it_too() -> None:
+    course = course_of([(0, 1.0), (1, 10**400), (2, 3.0), (3, -(10**400)), (10**400, 5.0)])
+    assert exact(course.lines()) == [[(0, 1.0)], [(2, 3.0)]]
+    assert (course.num_points, course.num_gaps) == (2, 3)
+
+
 def test_lines_survive_being_thinned_out() -> None:
     """Four starts of 10,000 steps: four lines, each with its first point."""
     course = Course()
