@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import slime_logging
 from slime_logging.cli.app import app
 from slime_logging.cli.show import MAX_REASONS
-from slime_logging.delivery import aside
+from slime_logging.delivery import refused
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_many_reasons_are_cut_off_with_a_mark(run: Path) -> None:
 
 
 def test_what_is_read_is_bounded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MAX_READ_BYTES", 100)
+    monkeypatch.setattr(refused, "MAX_READ_BYTES", 100)
     note(run, "mlflow@first", *((f"a:{number}", "why") for number in range(100)))
     note(run, "mlflow@second", ("b:1", "never read"))
     output = show(run)
