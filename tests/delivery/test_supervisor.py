@@ -34,6 +34,9 @@ JOB = """
 """
 
 
+NUM_KILLS = int(os.environ.get("SLIME_LOGGING_PROOF_DELIVERY_KILLS", "6"))
+
+
 def start_job(place: Path, then: str, **options) -> subprocess.Popen:
     code = textwrap.dedent(JOB) + textwrap.dedent(then)
     return subprocess.Popen(
@@ -196,7 +199,6 @@ def test_a_process_that_outlives_the_primary_is_delivered_to_its_end(tmp_path):
 
 def test_delivery_processes_may_be_killed_at_any_moment(tmp_path):
     """Children and the supervisor: rows are in the tracker once all the same."""
-    num_kills = int(os.environ.get("SLIME_LOGGING_PROOF_DELIVERY_KILLS", "6"))
     then = """
         step = 100
         while not os.path.exists(sys.argv[1] + "/stop"):
@@ -208,7 +210,7 @@ def test_delivery_processes_may_be_killed_at_any_moment(tmp_path):
         """
     job = start_job(tmp_path, then)
     chance = random.Random(7)
-    for _ in range(num_kills):
+    for _ in range(NUM_KILLS):
         time.sleep(chance.uniform(0.2, 1.2))
         processes = our_processes(tmp_path)
         if processes:
