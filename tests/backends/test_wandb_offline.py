@@ -216,3 +216,16 @@ def test_a_service_that_does_not_end_matters_only_where_its_file_is_not_whole(
         wandb_session._end_service(torn, 0.2)
     ended.set()
     wandb_session._end_service(torn, 5.0)
+
+
+def test_what_is_stored_in_another_form_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the other trackers do; and nothing is said of a row that is only compared."""
+    backend = BackendProcess("wandb")
+    backend.points(rows("a", 0, 1, _step=4)[0])
+    assert not caplog.records
+    backend.open(facts(tmp_path / "run", {"wandb_mode": "offline"}), Writer(label="primary"))
+    backend.write(rows("a", 0, 2, _step=4))
+    backend.close(0, 30)
+    assert len([r for r in caplog.records if "would drop" in r.getMessage()]) == 1
