@@ -289,3 +289,40 @@ def test_odd_values_in_a_row_of_a_journal_are_no_traceback(tmp_path):
         file.write(orjson.dumps(odd | {"nonfinite": [1]}) + b"\n")
         file.write(orjson.dumps(odd | {"metrics": 3}) + b"\n")
     assert run_status(run).num_rows >= 100
+
+
+def test_few_descriptors_are_enough_for_any_number_of_journals_and_trackers(tmp_path):
+    """256 journals, two trackers, and 100 descriptors for each process: the job's own are its own."""
+    then = """
+        import resource
+        from pathlib import Path
+        from slime_logging.record.entries import Opening, encode
+        from slime_logging.record.journal import Journal
+        sl.finish_tracking(args)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        both = Namespace(use_tensorboard=True, use_trackio=True, lr=1.0, wandb_run_id="job",
+                         tracking_dir=sys.argv[1] + "/both", tracking_system_metrics="off")
+        sl.init_tracking(both)
+        before = len(os.listdir("/proc/self/fd"))
+        for number in range(256):
+            name = f"j{number}"
+            opening = Opening(run_id="job", journal=name, role="actor", is_primary=False, host="h",
+                              pid=1, start=1, time_s=0.0)
+            new = Journal(Path(sys.argv[1], "both", "job", "journals"), name)
+            new.append(encode("open", opening.to_body()))
+            row = {"time_s": 1.0, "step_key": "train/step", "step": number, "metrics": {"train/y": 1}}
+            new.append(encode("row", row))
+            new.close()
+        assert len(os.listdir("/proc/self/fd")) == before
+        log(10, 0, both)
+        sl.finish_tracking(both)
+        """
+    job = start_job(tmp_path, then)
+    _, error = job.communicate(timeout=120)
+    assert job.returncode == 0, error
+    wait_until_delivered(tmp_path / "both")
+    run = RunDirectory(tmp_path / "both" / "job")
+    file = run.read()
+    for tracker in ("tensorboard", "trackio"):
+        found = verify(run, tracker, file.facts(run.path, file.options))
+        assert (found.is_equal, found.num_rows) == (True, 266)
