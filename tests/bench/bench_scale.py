@@ -1,4 +1,4 @@
-"""Many processes in one run, by the public calls: joining, delivery to TensorBoard, and the commands on the living run.
+"""Many processes in one run, by the public calls: joining, delivery to TensorBoard, and the commands on what they left.
 
 Each secondary has a PPO job's 873 arguments; they join one after the other (on a cluster each has a processor of its
 own), and what is promised of that is the time that their processor takes. Then all log a row at once, a few times, far enough apart for their journals to count as idle. The lag is that of
@@ -136,13 +136,13 @@ def _crowd(directory: Path, number: int, idle_s: float) -> dict[str, list[float]
                 time.sleep(0.002)
         run = RunDirectory(Path(joined.tracking_run_dir))
         lags = [_lag(run, board, number, each, idle_s) for each in range(1, NUM_TIMES + 1)]
-        commands = [_command(run, name) for name in COMMANDS]
     finally:
         board[0] = -1
         for pid in pids:
             os.waitpid(pid, 0)
         (directory / "stop").touch()
         primary.wait(timeout=120)
+    commands = [_command(run, name) for name in COMMANDS]
     return {
         "joins": list(board[4::4]),
         "walls": list(board[1::4]),
