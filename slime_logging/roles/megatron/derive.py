@@ -211,6 +211,7 @@ IMPLIED: tuple[Imply, ...] = (
           and str(v["main_grads_dtype"]) in ("fp32", "torch.float32"), True),
     Imply("moe_token_dispatcher_type", ("moe_token_dispatcher_type",),
           lambda v: v["moe_token_dispatcher_type"] == "allgather", "alltoall"),  # noqa: S105
+    Imply("padded_vocab_size", ("padded_vocab_size",), lambda v: v["padded_vocab_size"] == 0, _padded_vocab_size),
     Imply("num_experts", ("num_experts",), lambda v: v["num_experts"] == 0, None),
     Imply("bias_gelu_fusion", ("add_bias_linear", "bias_gelu_fusion"), lambda v: not v["add_bias_linear"], False),
     Imply("add_qkv_bias", ("add_bias_linear", "add_qkv_bias"), lambda v: v["add_bias_linear"], True),

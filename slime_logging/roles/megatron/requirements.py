@@ -66,7 +66,7 @@ def _full(values: Values, *names: str) -> int:
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(MODEL, misfit, "it is not what the checkpoint's config.json says", "take it out of the role file"),
     Requirement(("hidden_size", "num_attention_heads", "num_layers"),
-                lambda v: None in (v["hidden_size"], v["num_attention_heads"], v["num_layers"]),
+                lambda v: None in (v["hidden_size"], v["num_attention_heads"], v["num_layers"]) or v["num_attention_heads"] == 0,
                 "hidden_size, num_attention_heads and num_layers have no derived value", "give a number"),
     Requirement(("save_interval",), lambda v: v["save_interval"] is not None and v["save"] is None,
                 "save_interval needs save", "set save in the same entry, or save_interval to null"),

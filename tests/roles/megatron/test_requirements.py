@@ -23,6 +23,7 @@ from slime_logging.roles.roles import parse_role_file
 KNOWN = frozenset(OptionTable.shipped()) | frozenset(vars(ppo_namespace()))
 
 BROKEN: list[tuple[str, list[str], dict[str, Any]]] = [
+    ("have no derived value", ["num_attention_heads: 0"], {}),
     ("min_lr is larger than lr", ["min_lr: 1e-3"], {}),
     ("with weight_decay_incr_style constant", ["start_weight_decay: 0.0"], {}),
     ("needs start_weight_decay", ["weight_decay_incr_style: cosine"], {"start_weight_decay": None}),
