@@ -107,8 +107,11 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("num_attention_heads: 8", {}, {"kv_channels": 8}),
     ("num_experts: 4", {}, {"moe_ffn_hidden_size": 256}),
     ("num_experts: 0", {"num_experts": 4}, {"num_experts": None}),
-    ("padded_vocab_size: 0", {"vocab_size": 1000, "padded_vocab_size": 5},
-     {"padded_vocab_size": 1024}),
+    (
+        "padded_vocab_size: 0",
+        {"vocab_size": 1000, "padded_vocab_size": 5},
+        {"padded_vocab_size": 1024},
+    ),
     ("vocab_size: 300", {}, {"padded_vocab_size": 512}),
     ("hf_checkpoint: /m", {"tokenizer_model": "/nonexistent/Qwen3-4B"}, {"tokenizer_model": "/m"}),
     ("hf_checkpoint: /m", {}, {"tokenizer_model": "x"}),
