@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slime_logging.redaction.search import Budget, Replacement, engine, replaced
-from slime_logging.redaction.secret_names import words_of
+from slime_logging.redaction.secret_words import words_of
 
 MIN_CHARS = 6
 """Shorter texts occur by chance. No service issues shorter keys."""

@@ -27,13 +27,14 @@ import orjson
 
 from slime_logging.redaction import marks, search, secret_names
 from slime_logging.redaction.known_secrets import KnownSecrets
+from slime_logging.redaction.row_text import RowTexts
 from slime_logging.redaction.safe_text import escape_terminal, safe_exception_text
 from slime_logging.redaction.search import Budget
 from slime_logging.redaction.secret_files import stored_secrets
 from slime_logging.redaction.secret_forms import LOGIN, FormRules, login_in
 from slime_logging.redaction.secret_json import JsonWalk, texts_in
 from slime_logging.redaction.secret_names import NameRules
-from slime_logging.redaction.secret_text import ASSIGNMENT, hide_assigned, hide_random
+from slime_logging.redaction.secret_text import hide_assigned
 from slime_logging.values.json_value import Json
 from slime_logging.values.serialize import arguments_to_json, to_json
 
@@ -44,8 +45,6 @@ _Error = TypeVar("_Error", bound=Exception)
 MAX_NAMES = 200_000
 """Names whose redacted form is remembered; further ones are redacted each time."""
 MAX_CACHED_MARKS = 10_000
-MAX_REPLACED, MAX_LOOKED_AT = 2_000, 2_000
-"""In one row: each costs 2 to 5 microseconds."""
 
 _PASSES = 3
 """One pass nearly always settles a text; more are needed where hiding one part lets another be
@@ -68,7 +67,7 @@ class Redactor:
         self._keys: dict[str, str] = {}
         self._hidden: set[str] = set()
         self._marks: tuple[int, dict[str, str]] = (0, {})
-        self._suspects: tuple[int, Any] = (-1, None)
+        self._row_texts = RowTexts(self._known, self._forms, self._rules.judge, self._shown)
         self._ordinary: frozenset[str] = frozenset()
 
     @classmethod
@@ -168,30 +167,11 @@ class Redactor:
         key = functools.partial(self._key, keys)
         out = walk(text=collect, key=key).mapping(values)
         self._remember(keys)
-        changed = self._changed(texts)
+        changed = self._row_texts.changed(texts)
         if not changed:
             return out
         numbers = itertools.count()
         return walk(text=lambda text: changed.get(next(numbers)) or text, key=key).mapping(values)
-
-    def _changed(self, texts: Sequence[bytes]) -> dict[int, str]:
-        """What is to stand for the texts of a row, by their places; of most rows none."""
-        suspects = search.holding(texts, self._suspect())
-        if not suspects:
-            return {}
-        after = self._in_row(b"\xff".join(texts[at] for at in suspects)).split(b"\xff")
-        pairs = zip(suspects, after, strict=True)
-        return {at: search.decoded(new) for at, new in pairs if new != texts[at]}
-
-    def _suspect(self) -> Any:
-        """Finds whatever `_in_row` could replace, in one pass."""
-        size, pattern = self._suspects
-        if size != len(self._known):
-            size = len(self._known)
-            rules = (self._known.source, self._forms.source, ASSIGNMENT)
-            pattern = search.engine("|".join(f"(?:{rule})" for rule in rules if rule))
-            self._suspects = (size, pattern)
-        return pattern
 
     def key(self, name: str) -> str:
         """A key or metric name without secrets in it. It is remembered: a secret that is learned
@@ -220,7 +200,7 @@ class Redactor:
         known = self._keys.get(name) or keys.get(name)
         if known is None:
             data = name.encode("utf-8", "surrogatepass")
-            after = self._in_row(data)
+            after = self._row_texts.hidden(data)
             known = keys[name] = name if after == data else search.decoded(after)
         return known
 
@@ -228,13 +208,6 @@ class Redactor:
         if len(self._keys) < MAX_NAMES:
             for name, shown in keys.items():
                 self._keys.setdefault(name, shown)
-
-    def _in_row(self, data: bytes) -> bytes:
-        budget = Budget(MAX_REPLACED)
-        data = self._known.replace(data, self._shown, budget)
-        data = self._forms.hide(data, self._show, True, budget)
-        budget.num_looked_at = MAX_LOOKED_AT
-        return hide_random(data, self._rules.judge, self._show, budget)
 
     def _text(self, s: str, hide: Callable[[str, str], str]) -> str:
         try:

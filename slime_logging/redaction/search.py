@@ -18,6 +18,10 @@ Replacement: TypeAlias = tuple[int, int, str]
 """Where it starts, where it ends, and the text that stands there from now on."""
 
 
+Found: TypeAlias = Callable[[str, str], str]
+"""(label or name, secret) -> what stands for it."""
+
+
 class Budget:
     """How much may still be replaced and looked at in a row; without limit for other texts."""
 

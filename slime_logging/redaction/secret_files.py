@@ -19,56 +19,41 @@ _NETRC = re.compile(r"\bpassword\s+(\S+)")
 _SETTING = re.compile(r"^[ \t]*([\w.-]+)[ \t]*[=:][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 _SECRET_SETTING = re.compile(r"key|token|password|secret", re.IGNORECASE)
 
+NETRC_FILES = (
+    "$NETRC", "~/.netrc", "~/_netrc", "~/.swanlab/.netrc", "$SWANLAB_SAVE_DIR/.netrc",
+)  # fmt: skip
+SETTINGS_FILES = (
+    "$WANDB_CONFIG_DIR/settings", "$WANDB_DIR/wandb/settings", "~/.config/wandb/settings",
+    "~/.mlflow/credentials", "~/.databrickscfg",
+)  # fmt: skip
+TOKEN_FILES = (
+    "$HF_TOKEN_PATH", "$HF_HOME/token", "~/.cache/huggingface/token", "~/.huggingface/token",
+)  # fmt: skip
+
 
 def stored_secrets(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(name, secret) of every login found: netrc, W&B's settings, Hugging Face's, SwanLab's,
     MLflow's and Databricks' files.
     """
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    for path in _netrc_files(environ, home):
-        for secret in _NETRC.findall(_content(path)):
+    for content in _contents(NETRC_FILES, environ):
+        for secret in _NETRC.findall(content):
             yield "netrc password", secret.strip("\"'")
-    for path in _settings_files(environ, home):
-        for name, value in _SETTING.findall(_content(path)):
+    for content in _contents(SETTINGS_FILES, environ):
+        for name, value in _SETTING.findall(content):
             if _SECRET_SETTING.search(name):
                 yield name, value.strip("\"'")
-    for path in _token_files(environ, home):
-        token = _content(path).strip()
-        if token:
+    for content in _contents(TOKEN_FILES, environ):
+        if token := content.strip():
             yield "stored token", token
 
 
-def _netrc_files(environ: Mapping[str, str], home: str | None) -> list[Path]:
-    files = [Path(environ["NETRC"])] if environ.get("NETRC") else []
-    if home:
-        files += [Path(home, ".netrc"), Path(home, "_netrc"), Path(home, ".swanlab", ".netrc")]
-    if environ.get("SWANLAB_SAVE_DIR"):
-        files.append(Path(environ["SWANLAB_SAVE_DIR"], ".netrc"))
-    return files
-
-
-def _settings_files(environ: Mapping[str, str], home: str | None) -> list[Path]:
-    files = (
-        [Path(environ["WANDB_CONFIG_DIR"], "settings")] if environ.get("WANDB_CONFIG_DIR") else []
-    )
-    if environ.get("WANDB_DIR"):
-        files.append(Path(environ["WANDB_DIR"], "wandb", "settings"))
-    if home:
-        files += [
-            Path(home, ".config", "wandb", "settings"),
-            Path(home, ".mlflow", "credentials"),
-            Path(home, ".databrickscfg"),
-        ]
-    return files
-
-
-def _token_files(environ: Mapping[str, str], home: str | None) -> list[Path]:
-    files = [Path(environ["HF_TOKEN_PATH"])] if environ.get("HF_TOKEN_PATH") else []
-    if environ.get("HF_HOME"):
-        files.append(Path(environ["HF_HOME"], "token"))
-    if home:
-        files += [Path(home, ".cache", "huggingface", "token"), Path(home, ".huggingface", "token")]
-    return files
+def _contents(places: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[str]:
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    for place in places:
+        first, _, rest = place.partition("/")
+        base = home if first == "~" else environ.get(first[1:])
+        if base:
+            yield _content(Path(base, rest) if rest else Path(base))
 
 
 def _content(path: Path) -> str:
@@ -77,5 +62,5 @@ def _content(path: Path) -> str:
             return ""
         with path.open("rb") as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
+    except (OSError, ValueError):  # a variable may hold anything
         return ""

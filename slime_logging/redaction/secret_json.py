@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from slime_logging.redaction.marks import MARK
-from slime_logging.redaction.secret_forms import looks_random
-from slime_logging.redaction.secret_names import Verdict
-from slime_logging.redaction.secret_text import NAME_LIKE, Judge
+from slime_logging.redaction.random_text import looks_random
+from slime_logging.redaction.secret_names import Judge, Verdict
+from slime_logging.redaction.secret_text import NAME_LIKE
 from slime_logging.values.json_value import Json
 
 _NAMED_BESIDE = frozenset({"name", "key", "env", "option", "variable", "header", "field", "dest"})

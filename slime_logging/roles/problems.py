@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from slime_logging.redaction.random_text import looks_random
 from slime_logging.redaction.redact import Redactor
-from slime_logging.redaction.secret_forms import looks_random
 from slime_logging.redaction.secret_names import Verdict, judge
 
 HIDDEN = "<hidden>"

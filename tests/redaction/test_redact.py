@@ -84,7 +84,7 @@ def test_every_argument_of_a_real_job_stays_readable() -> None:
 
 
 def test_every_option_of_megatron_and_slime_stays_readable_with_a_text_value() -> None:
-    """Whatever its type, no option but `wandb_key` is hidden for what it is called."""
+    """Whatever its type, no option but keys and passwords is hidden for what it is called."""
     table = (
         resources.files("slime_logging.roles.megatron")
         .joinpath("data/options.json")
@@ -93,7 +93,7 @@ def test_every_option_of_megatron_and_slime_stays_readable_with_a_text_value() -
     values = {name: f"value-{number}" for number, name in enumerate(json.loads(table)["options"])}
     redactor = Redactor()
     changed = {name for name, value in redactor.config(values).items() if values[name] != value}
-    assert changed == {"wandb_key"}
+    assert changed == SECRET_OPTIONS
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -107,6 +107,13 @@ def test_harmless_names_and_values_stay_readable(name: str) -> None:
     }
     assert redactor.config(values) == values
 
+
+SECRET_OPTIONS = {
+    "wandb_key",
+    "router_api_key",
+    "router_control_plane_api_keys",
+    "router_oracle_password",
+}
 
 PLACES = {
     "WANDB_API_KEY in JSON text": {"train_env_vars": '{"WANDB_API_KEY": "' + SECRET + '", "NCCL_DEBUG": "INFO"}'},

@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from slime_logging.redaction.marks import MARK
 from slime_logging.redaction.redact import Redactor
-from slime_logging.redaction.secret_text import MARK
 
 SECRET_NAMES = (
     "wandb_key", "critic/wandb_key", "sglangApiKey", "HF_TOKEN", "api-key", "password", "client_secret", "credentials",

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from slime_logging.redaction.known_secrets import KnownSecrets
-from slime_logging.redaction.redact import MAX_REPLACED, Redactor
-from slime_logging.redaction.secret_forms import looks_random
+from slime_logging.redaction.random_text import looks_random
+from slime_logging.redaction.redact import Redactor
+from slime_logging.redaction.row_text import MAX_REPLACED
 from slime_logging.redaction.secret_names import Verdict, judge
 
 HARMLESS = json.loads(Path(__file__).with_name("harmless.json").read_text("utf-8"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from slime_logging.redaction.random_text import looks_random
 from slime_logging.redaction.redact import Redactor
-from slime_logging.redaction.secret_forms import looks_random
 
 HEX40 = "0123456789abcdef0123456789abcdef01234567"
 MIXED = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7d"
