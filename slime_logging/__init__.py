@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from slime_logging.run import Run
     from slime_logging.settings.flags import add_tracking_arguments
     from slime_logging.tracking import (
+        define_step_key_metric_group,
         finish_tracking,
         init_tracking,
         init_wandb_primary,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         log_config,
         log_samples,
         tracked,
+        update_tracking_open_metrics,
     )
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "WillNeverWork",
     "__version__",
     "add_tracking_arguments",
+    "define_step_key_metric_group",
     "finish_tracking",
     "init_tracking",
     "init_wandb_primary",
@@ -57,6 +60,7 @@ __all__ = [
     "log_samples",
     "parse_megatron_role_args",
     "tracked",
+    "update_tracking_open_metrics",
 ]
 
 _ROOMS = {
@@ -76,6 +80,7 @@ _ROOMS = {
     "run": ("Run",),
     "settings.flags": ("add_tracking_arguments",),
     "tracking": (
+        "define_step_key_metric_group",
         "finish_tracking",
         "init_tracking",
         "init_wandb_primary",
@@ -84,6 +89,7 @@ _ROOMS = {
         "log_config",
         "log_samples",
         "tracked",
+        "update_tracking_open_metrics",
     ),
 }
 """Where each public name is found when it is first asked for: importing this package is quick."""

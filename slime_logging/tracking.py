@@ -43,7 +43,12 @@ logger = logging.getLogger("slime_logging")
 
 
 def init_tracking(
-    args: Namespace, primary: bool = True, role: str | None = None, **ignored: Any
+    args: Namespace,
+    primary: bool = True,
+    role: str | None = None,
+    *,
+    router_addr: str | None = None,
+    **ignored: Any,
 ) -> None:
     """Make the job's run (primary), or join it (everyone else) with the configuration of a role.
 
@@ -58,6 +63,7 @@ def init_tracking(
         primary: True in the one process that makes the run.
         role: "actor", "critic", or any other; None for a process without a configuration of its
         own.
+        router_addr: where the inference engines' router answers, as slime passes it on.
         ignored: whatever else a version of slime passes on to its trackers; named in a warning.
 
     Raises:
@@ -75,6 +81,7 @@ def init_tracking(
         for text in unheard(args, sys.argv, os.environ):
             logger.warning("slime_logging: %s", text)
     _init(args, _settings(args), primary=primary, role=role, wants_client=False)
+    update_tracking_open_metrics(args, router_addr)
 
 
 def init_wandb_primary(args: Namespace) -> None:
@@ -118,17 +125,13 @@ def log(args: object, metrics: Mapping[str, Any], step_key: str) -> None:
     Args:
         args: the arguments that this process joined with, or any others.
         metrics: name -> value; not changed.
-        step_key: the name in `metrics` that holds the step, such as `"train/step"`.
-
-    Raises:
-        KeyError: `metrics` has no `step_key`.
+        step_key: the name in `metrics` that holds the step, such as `"train/step"`. A row without
+            it is kept at the last step that this process logged on that axis, with one warning.
     """
     session = session_of(args)
     if session is not None:
         try:
             session.log(metrics, step_key)
-        except KeyError:
-            raise
         except Exception as error:
             swallow("log", session, error)
 
@@ -177,7 +180,26 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
             swallow("log_config", session, error)
 
 
-def finish_tracking(args: object, exit_code: int = 0) -> None:
+def update_tracking_open_metrics(args: object, router_addr: str | None) -> None:
+    """slime's: say where the inference engines' own metrics are, once their router is up.
+
+    The address stands in the run's configuration under `open_metrics/sgl_engine`.
+
+    Args:
+        args: the arguments that this process joined with.
+        router_addr: such as `"http://10.0.0.1:30000"`; None says nothing.
+    """
+    if router_addr:
+        log_config(args, {"open_metrics/sgl_engine": f"{router_addr}/engine_metrics"})
+
+
+def define_step_key_metric_group(prefix: str, step_key: str) -> None:
+    """miles': metrics under `prefix` are drawn over `step_key`. Nothing has to be declared here:
+    each row names its own axis when it is logged.
+    """
+
+
+def finish_tracking(args: object = None, exit_code: int = 0) -> None:
     """End this process's part of the run; in the primary, end the run.
 
     Waits up to `--tracking-finish-timeout` seconds for the trackers. What could not be delivered
@@ -186,11 +208,12 @@ def finish_tracking(args: object, exit_code: int = 0) -> None:
     `wandb_run_id` was given or `--tracking-resume` asks to continue.
 
     Args:
-        args: the arguments that this process joined with; with others nothing ends.
+        args: the arguments that this process joined with, and with others nothing ends; without
+            them, this process's latest part is ended.
         exit_code: 0 for a job that ended well.
     """
     with changing():
-        session = session_with(args)
+        session = session_of(None) if args is None else session_with(args)
         if session is not None:
             end(session, exit_code)
 
@@ -217,7 +240,9 @@ def tracked(args: Namespace, primary: bool = True, role: str | None = None) -> I
 def _init(
     args: Namespace, settings: Settings, *, primary: bool, role: str | None, wants_client: bool
 ) -> None:
-    if not settings.is_on:
+    # A primary whose trackers were switched on by its own environment tells the others by its args.
+    is_told = not primary and getattr(args, "tracking_run_dir", None)
+    if not settings.is_on and not is_told:
         if primary:
             args.wandb_run_id = None
         return

@@ -149,11 +149,60 @@ def test_a_namespace_with_none_of_the_flags_works(tmp_path):
     sl.finish_tracking(Namespace())
 
 
-def test_a_missing_step_key_is_the_callers_error_and_names_what_is_there(tmp_path):
+def test_a_row_without_its_step_key_is_kept_at_the_last_step_of_its_axis(tmp_path, caplog):
     args = job(tmp_path)
     sl.init_tracking(args)
-    with pytest.raises(KeyError, match="train/step"):
-        sl.log(args, {"train/loss": 1.0}, "train/step")
+    sl.log(args, {"train/loss": 0.5}, "train/step")
+    sl.log(args, {"train/step": 7, "train/loss": 1.0}, "train/step")
+    sl.log(args, {"eval/step": 2, "eval/x": 1.0}, "eval/step")
+    sl.log(args, {"train/loss": 2.0}, "train/step")
+    sl.finish_tracking()
+    rows = [(row.step_key, row.step, row.metrics.get("train/loss")) for row in held(args).rows]
+    assert rows == [
+        ("train/step", 0, 0.5),
+        ("train/step", 7, 1.0),
+        ("eval/step", 2, None),
+        ("train/step", 7, 2.0),
+    ]
+    assert caplog.text.count("train/step is missing in a row") == 1
+    assert "train/loss" in caplog.text
+
+
+def test_a_process_that_the_environment_switches_nothing_on_in_joins_by_its_arguments(
+    tmp_path, monkeypatch
+):
+    args = Namespace(lr=1.0, use_wandb=False, wandb_run_id=None)
+    monkeypatch.setenv("SLIME_LOGGING_DIR", str(tmp_path))
+    sl.init_tracking(args)
+    monkeypatch.delenv("SLIME_LOGGING_DIR")
+    sl.init_tracking(args, primary=False, role="critic")
+    assert len(directory(args).journal_paths()) == 2
+
+
+def test_where_the_engines_metrics_are_stands_in_the_configuration(tmp_path):
+    args = job(tmp_path)
+    sl.init_tracking(args)
+    sl.update_tracking_open_metrics(args, None)
+    sl.update_tracking_open_metrics(args, "http://10.0.0.1:3000")
+    sl.define_step_key_metric_group(prefix="a/train", step_key="a/train/step")
+    sl.finish_tracking(args)
+    config = held(args).config.values
+    assert config["open_metrics/sgl_engine"] == "http://10.0.0.1:3000/engine_metrics"
+
+
+def test_a_process_without_a_role_is_called_after_the_module_that_had_it_join(tmp_path):
+    args = job(tmp_path)
+    sl.init_tracking(args)
+    sl.init_tracking(copy.copy(args), primary=False)
+    names = sorted(path.name.partition("-vm")[0] for path in directory(args).journal_paths())
+    assert [name for name in names if name.startswith("test_tracking")]
+
+
+def test_there_is_no_critic_where_the_estimator_trains_none(tmp_path):
+    args = job(tmp_path, use_critic=True, advantage_estimator="grpo")
+    sl.init_tracking(args)
+    sl.finish_tracking(args)
+    assert not [key for key in held(args).config.values if "critic/" in key]
 
 
 def test_logging_where_nothing_was_started_does_nothing():

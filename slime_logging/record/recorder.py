@@ -52,11 +52,7 @@ class Recorder:
         self.journal = SteadyJournal(directory, opening)
 
     def row(self, metrics: Mapping[str, object], step_key: str) -> None:
-        """Record one row of metrics.
-
-        Raises:
-            KeyError: `metrics` has no `step_key`; the caller's mistake.
-        """
+        """Record one row of metrics."""
         self._append("row", self._rows.body(metrics, step_key))
 
     def config(self, scope: str, rank: int, values: Mapping[str, Json]) -> None:

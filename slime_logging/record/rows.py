@@ -1,12 +1,12 @@
 """One call of `log` as the body of a journal's line.
 
-Policy: total. Whatever objects are logged, `body` returns a row with every name; only a missing
-step key is the caller's. Values are exact where JSON can say them; what is too long for a line is
-whole in a file of the run; what cannot be kept is a marker in angle brackets and counted in
-`num_lost`. A name once given to a metric stays, whatever is learned later.
+Policy: total. Whatever objects are logged, `body` returns a row with every name. Values are exact
+where JSON can say them; what is too long for a line is whole in a file of the run; what cannot be
+kept is a marker in angle brackets and counted in `num_lost`. A name once given to a metric stays,
+whatever is learned later.
 
-A step that is no finite number (None, NaN, a text) is never 0: the row stands at the last step of
-its axis in this process, with one warning, and `step_given` says what was given.
+A step that is missing or no finite number (None, NaN, a text) is never 0: the row stands at the
+last step of its axis in this process, with one warning, and `step_given` says what was given.
 """
 
 from __future__ import annotations
@@ -58,18 +58,10 @@ class RowWriter:
         self._warned: set[str] = set()
 
     def body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Json]:
-        """The row's body, without sequence number.
-
-        Raises:
-            KeyError: `metrics` has no `step_key`; the caller's mistake.
-        """
+        """The row's body, without sequence number."""
         try:
             body = self._plain_body(metrics, step_key)
             return self._any_body(metrics, step_key) if body is None else body
-        except KeyError as error:
-            if error.args[:1] == (_NO_STEP_KEY,):
-                raise self._no_step_key(metrics, step_key) from None
-            return self._bare_body(metrics, step_key)
         except _FOREIGN:
             return self._bare_body(metrics, step_key)
 
@@ -115,8 +107,6 @@ class RowWriter:
                 given = value
             else:
                 row.add(self.names.shown(_text_of(key)), value)
-        if given is _NO_STEP_KEY:
-            raise KeyError(_NO_STEP_KEY)
         return row.body(step_key, given)
 
     def _bare_body(self, metrics: Any, step_key: str) -> dict[str, Json]:
@@ -126,7 +116,7 @@ class RowWriter:
         try:
             given = metrics[step_key]
         except KeyError:
-            raise self._no_step_key((), step_key) from None
+            given = _NO_STEP_KEY
         except _FOREIGN:
             given = None
         return row.body(step_key, given)
@@ -144,13 +134,6 @@ class RowWriter:
         if topic not in self._warned and len(self._warned) < _MAX_WARNED:
             self._warned.add(topic)
             logger.warning("slime_logging: %s", message)
-
-    def _no_step_key(self, metrics: Any, step_key: str) -> KeyError:
-        known = ", ".join(self.redactor.key(_text_of(key)) for key, _ in read_pairs(metrics, 50))
-        return KeyError(
-            f"the metrics have no step key {self.redactor.key(step_key)!r}; they have:"
-            f" {known[:500]}"
-        )
 
 
 class _Row:
@@ -183,17 +166,13 @@ class _Row:
         """The whole row."""
         step_name = self._writer.names.shown(step_key)
         body: dict[str, Json] = {"time_s": now_s(), "step_key": step_name}
-        body["step"] = step = as_step(given)
+        step = None if given is _NO_STEP_KEY else as_step(given)
         if step is None:
-            body["step"] = self._writer.last_step(step_name)
-            self._given = {step_name: self._plain(step_name, given)}
-            self._writer.warn(
-                step_name,
-                f"{step_name} is no finite number, but a {type(given).__name__}: such rows stand at"
-                " the last step of that axis",
-            )
+            step = self._writer.last_step(step_name)
+            self._tell_of_step(step_name, given)
         else:
             self._writer.remember(step_name, step)
+        body["step"] = step
         self._redact()
         for value in self._given.values():
             body["step_given"] = _sayable(value)
@@ -202,6 +181,17 @@ class _Row:
         if self.num_lost:
             body["num_lost"] = self.num_lost
         return body
+
+    def _tell_of_step(self, step_name: str, given: Any) -> None:
+        fault = f"no finite number, but a {type(given).__name__}"
+        if given is _NO_STEP_KEY:
+            fault = f"missing in a row that has: {', '.join(self._values)[:300]}"
+        else:
+            self._given = {step_name: self._plain(step_name, given)}
+        self._writer.warn(
+            f"step {step_name}",
+            f"{step_name} is {fault}: such rows stand at the last step of that axis",
+        )
 
     def _plain(self, name: str, value: Any) -> Json:
         before = self.num_lost

@@ -38,10 +38,35 @@ def rank_of(args: Namespace) -> int | None:
     """The rank in this process's own `torch.distributed` world where it has one, else what the
     arguments say.
     """
+    rank = world_rank()
+    return _int_or_none(getattr(args, "rank", None)) if rank is None else rank
+
+
+def world_rank() -> int | None:
+    """The rank in this process's own `torch.distributed` world; None where it is in none."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank())
-    return _int_or_none(getattr(args, "rank", None))
+    return None
+
+
+def calling_module() -> str:
+    """What a process without a role is called: the module outside of this package that had it join,
+    such as `rollout` for slime's `slime.ray.rollout`.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None and _is_passed_over(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    name = str(frame.f_globals.get("__name__", "")).rpartition(".")[2].strip("_")
+    return name or "main"
+
+
+def _is_passed_over(module: str) -> bool:
+    """Whether it only passes a call on; the demo is a job like any other."""
+    package, _, rest = module.partition(".")
+    return package == "contextlib" or (
+        package == "slime_logging" and rest.partition(".")[0] != "demo"
+    )
 
 
 def _device() -> str:

@@ -58,7 +58,7 @@ from slime_logging.session.delivering import OwnDelivery, is_host_unattended
 from slime_logging.session.description import describe_run, redactor_of, shown_options
 from slime_logging.session.naming import chosen_run_id
 from slime_logging.session.outpost import Outpost
-from slime_logging.session.process import process_facts, rank_of
+from slime_logging.session.process import calling_module, process_facts, rank_of, world_rank
 from slime_logging.session.surprises import tell_all, tell_own
 from slime_logging.settings.settings import Settings
 from slime_logging.values.samples import samples_name
@@ -116,9 +116,7 @@ class Session:
         return self.recorder.opening.is_primary
 
     def log(self, metrics: Mapping[str, Any], step_key: str) -> None:
-        """Record one row; it survives the death of this process from here on. `KeyError` without
-        the step key.
-        """
+        """Record one row; it survives the death of this process from here on."""
         if not self.is_finished:
             self.recorder.row(metrics, step_key)
 
@@ -301,7 +299,8 @@ def join(
         directory, run, delivers = outpost.directory, outpost.run, outpost.delivers
         require_packages(*delivers)
         outpost.tell(role)
-    opening = _opening(run, role, is_primary=False, rank=rank_of(args), delivers=delivers)
+    rank = rank_of(args) if role is not None else world_rank()
+    opening = _opening(run, role, is_primary=False, rank=rank, delivers=delivers)
     try:
         session = _session(args, settings, directory, opening, redactor)
     except BaseException:
@@ -338,7 +337,7 @@ def _opening(
 ) -> Opening:
     return Opening(
         run_id=run.run_id,
-        journal=journal_name("primary" if is_primary and role is None else role, rank),
+        journal=journal_name(role or ("primary" if is_primary else calling_module()), rank),
         role=role,
         is_primary=is_primary,
         host=socket.gethostname(),

@@ -39,8 +39,8 @@ def test_each_process_logged_every_row(run: Run) -> None:
     counts = Counter((row.journal.split("-")[0], row.step_key) for row in run.job_rows)
     assert counts == {
         ("primary", "rollout/step"): NUM_ROLLOUTS,
-        ("main", "rollout/step"): NUM_ROLLOUTS,
-        ("main", "eval/step"): 1,
+        ("rollout", "rollout/step"): NUM_ROLLOUTS,
+        ("rollout", "eval/step"): 1,
         ("actor", "train/step"): 2 * (NUM_ROLLOUTS - 1),
         ("actor", "rollout/step"): 2 * (NUM_ROLLOUTS - 1),
         ("critic", "train/step"): 2 * NUM_ROLLOUTS,
@@ -221,7 +221,7 @@ def test_a_killed_primary_leaves_every_row_in_the_journals(killed: Killed) -> No
     assert len(run.job_rows) >= killed.num_told > 0
     assert {row.journal.split("-")[0] for row in run.job_rows} == {
         "primary",
-        "main",
+        "rollout",
         "actor",
         "critic",
     }
@@ -245,6 +245,6 @@ def test_sync_brings_the_rows_of_a_killed_job_to_the_tracker_once(killed: Killed
 def test_time_of_rows_is_when_they_were_logged(run: Run) -> None:
     """Rows of each process are in the order of time."""
     assert all(row.time_s <= time.time() for row in run.rows)
-    for process in ("primary", "main", "actor", "critic"):
+    for process in ("primary", "rollout", "actor", "critic"):
         times = [row.time_s for row in run.rows_of(process)]
         assert times == sorted(times)

@@ -28,10 +28,7 @@ class LoudScreen(Screen):
         row = {**canaries.metrics(), "rollout/step": progress.done}
         slime_logging.log(None, row, "rollout/step")
         slime_logging.log_config(None, canaries.late_config(), role="critic")
-        try:
-            slime_logging.log(None, row, f"{canaries.SECRETS['env password']}/step")
-        except KeyError as error:
-            print(f"told: {error}", file=sys.stderr)
+        slime_logging.log(None, row, f"{canaries.SECRETS['env password']}/step")
         if progress.done == progress.total:
             raise RuntimeError(f"lost the judge: password={canaries.SECRETS['training exception']}")
 

@@ -66,9 +66,13 @@ def test_a_trainer_that_is_released_and_woken_joins_once(args):
     assert len(directory(args).journal_paths()) == 2
 
 
-def test_what_another_version_passes_on_is_named_and_does_no_harm(args, caplog):
-    logging_utils.init_tracking(args, router_addr="http://127.0.0.1:1")
-    assert "router_addr" in caplog.text
+def test_what_another_version_passes_on_is_used_or_named_and_does_no_harm(args, caplog):
+    logging_utils.init_tracking(args, router_addr="http://127.0.0.1:1", colour="blue")
+    assert "colour" in caplog.text
+    assert "router_addr" not in caplog.text
+    logging_utils.finish_tracking(args)
+    endpoint = held(args).config.values["open_metrics/sgl_engine"]
+    assert endpoint == "http://127.0.0.1:1/engine_metrics"
 
 
 def test_the_primarys_config_has_the_globals_and_the_critics_under_its_prefix(args):

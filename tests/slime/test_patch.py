@@ -1,0 +1,114 @@
+"""The door fits each version of slime that there is: the calls that it makes, read from its own files, are ours, and
+the rest of its module stays slime's."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import slime_logging
+from slime_logging.slime.patch import CALLS, MODULES, is_wanted
+from tests.slime.real import CPU, ONE_LINE, VERSIONS, logging_module, needs_peers, unpack
+
+TRACKING = {name.rpartition(".")[2] for name in MODULES}
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slime")
+    return {version: unpack(folder, f"slime-{version}") for version in VERSIONS}
+
+
+def asked_of_tracking(tree: Path) -> set[str]:
+    """The names that slime's files import from its modules of tracking, or use as their attributes."""
+    names: set[str] = set()
+    files = [*tree.glob("*.py"), *tree.glob("slime/**/*.py"), *tree.glob("tools/**/*.py")]
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and (node.module or "").rpartition(".")[2] in TRACKING
+            ):
+                names |= {alias.name for alias in node.names}
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in TRACKING
+            ):
+                names.add(node.attr)
+    return names
+
+
+@needs_peers
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_call_of_a_version_is_one_of_ours_or_left_to_it(trees, version):
+    asked = asked_of_tracking(trees[version])
+    assert {"init_tracking", "log"} <= asked
+    assert asked - set(CALLS) == {"configure_logger"}
+    assert all(callable(getattr(slime_logging, name)) for name in CALLS)
+
+
+def look(tree: Path, module: str, environment: dict[str, str]) -> str:
+    """Which of the module's names are ours, in a process that imports it as slime does."""
+    code = f"""
+        import importlib, types
+        module = importlib.import_module("{module}")
+        for name, value in sorted(vars(module).items()):
+            if isinstance(value, types.FunctionType):
+                print(name, value.__module__.partition(".")[0])
+    """
+    env = {**os.environ, "PYTHONPATH": f"{CPU}{os.pathsep}{tree}", **environment}
+    run = [sys.executable, "-c", textwrap.dedent(code)]
+    return subprocess.run(run, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def module_of(tree: Path) -> str:
+    return ".".join(logging_module(tree).relative_to(tree).with_suffix("").parts)
+
+
+@needs_peers
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_variable_replaces_the_calls_and_nothing_else(trees, version):
+    module = module_of(trees[version])
+    before = dict(line.split() for line in look(trees[version], module, {}).splitlines())
+    patched = {"SLIME_LOGGING_PATCH": "1"}
+    after = dict(line.split() for line in look(trees[version], module, patched).splitlines())
+    assert set(before) == set(after)
+    assert set(before.values()) == {"slime"}
+    assert {name for name, owner in after.items() if owner == "slime_logging"} == set(before) & set(
+        CALLS
+    )
+    assert "init_tracking" in after
+
+
+@needs_peers
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_line_at_the_end_does_the_same(trees, version, tmp_path):
+    copy = unpack(tmp_path, f"slime-{version}")
+    with logging_module(copy).open("a") as file:
+        file.write(ONE_LINE)
+    found = dict(line.split() for line in look(copy, module_of(copy), {}).splitlines())
+    assert {found[name] for name in ("init_tracking", "log", "finish_tracking")} == {
+        "slime_logging"
+    }
+    assert found.get("configure_logger", "slime") == "slime"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("1", True), ("true", True), ("0", False), ("", False), (None, False)]
+)
+def test_the_variable_switches_it(text, wanted):
+    assert is_wanted(text) is wanted
+
+
+def test_without_the_variable_python_starts_as_ever():
+    code = "import sys; print([name for name in sys.modules if name.startswith('slime_logging')])"
+    env = {name: text for name, text in os.environ.items() if name != "SLIME_LOGGING_PATCH"}
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (out.stdout.strip(), out.stderr) == ("[]", "")
