@@ -72,6 +72,7 @@ MAY_IMPORT = {
         "roles",
         "session",
         "settings",
+        "slime",
         "values",
     },
 }

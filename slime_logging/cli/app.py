@@ -10,6 +10,7 @@ from slime_logging import __version__
 from slime_logging.cli import demo
 from slime_logging.cli.check import check
 from slime_logging.cli.diff import diff
+from slime_logging.cli.doctor import doctor
 from slime_logging.cli.list import list_runs
 from slime_logging.cli.merge import merge
 from slime_logging.cli.push import push
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.add_typer(demo.app)
 app.command("check")(check)
 app.command("diff")(diff)
+app.command("doctor")(doctor)
 app.command("list")(list_runs)
 app.command("merge")(merge)
 app.command("push")(push)
