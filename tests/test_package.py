@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "trinity": {"joining", "run", "trinity"},
     "verl": {"joining", "run"},
     "tracking": {"errors", "hosts", "redaction", "session", "settings"},
-    "slime": {"layout", "redaction", "roles", "session", "settings", "tracking", "values"},
+    "slime": {"layout", "redaction", "roles", "session", "settings", "slime", "tracking", "values"},
     "demo": {"", "backends", "cli", "demo", "layout", "roles", "settings", "values"},
     "report": {"backends", "delivery", "layout", "record", "redaction", "report", "values"},
     "cli": {

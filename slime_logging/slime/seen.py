@@ -49,8 +49,8 @@ def see_slime() -> SeenSlime | None:
     for folder in folders:
         for name in MODULES:
             file = folder.joinpath(*name.split(".")[1:]).with_suffix(".py")
-            if file.is_file():
-                calls, ours = _read(file)
+            calls, ours = _read(file) if file.is_file() else ((), ())
+            if calls:
                 return SeenSlime(folder=folder, module=file, calls=calls, ours=ours)
     return SeenSlime(folder=folders[0], module=None) if folders else None
 

@@ -75,7 +75,7 @@ def test_a_job_of_ones_own_needs_no_slime(tmp_path):
         ({"SLIME_LOGGING_TRACKER": "trackio"}, (), "did you mean SLIME_LOGGING_TRACKERS?"),
         ({}, ("--use-trackio",), "--use-trackio has no effect"),
         ({}, ("--use-wandb", "--wandb-mode", "online"), "no W&B API key was found"),
-        ({"SLIME_LOGGING_DIR": "/proc/none"}, (), "/proc cannot be written"),
+        ({"SLIME_LOGGING_DIR": f"{COMMAND}/runs"}, (), f"{COMMAND} cannot be written"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_fix(environment, flags, told, tmp_path):
