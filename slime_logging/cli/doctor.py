@@ -137,17 +137,18 @@ def _look_at_settings(findings: _Findings, args: Namespace) -> None:
 
 
 def _look_at_trackers(findings: _Findings, args: Namespace, settings: Settings) -> None:
-    from slime_logging.backends.packages import PACKAGES
+    from slime_logging.backends.table import BACKENDS
     from slime_logging.session.description import describe_run, redactor_of
 
+    packaged = [name for name, tracker in BACKENDS.items() if tracker.package]
     if not settings.is_on:
         findings.wrong.append(
             "nothing is tracked: no tracker is switched on, and no directory is named. Set"
             " SLIME_LOGGING_TRACKERS=wandb,tensorboard (any of"
-            f" {', '.join(PACKAGES)}), or give --use-wandb."
+            f" {', '.join(packaged)}), or give --use-wandb."
         )
     addresses = describe_run("RUN", settings, (), redactor_of(args, settings)).addresses
-    for name in PACKAGES:
+    for name in packaged:
         problem = _lacks(name)
         is_on = name in settings.trackers
         where = f"on: {addresses.get(name, '')}".rstrip(": ") if is_on else "off"
@@ -157,7 +158,7 @@ def _look_at_trackers(findings: _Findings, args: Namespace, settings: Settings) 
 
 
 def _lacks(tracker: str) -> str | None:
-    from slime_logging.backends.packages import require_packages
+    from slime_logging.backends.table import require_packages
     from slime_logging.errors import MissingBackendError
 
     try:
