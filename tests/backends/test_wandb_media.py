@@ -20,7 +20,7 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
 
     from slime_logging.record.run import RunDirectory
 
-    args = job(tmp_path, use_memory=False, use_wandb=True, wandb_mode="offline")
+    args = job(tmp_path, use_memory=False, use_wandb=True, wandb_mode="offline", use_critic=False)
     sl.init_tracking(args)
     metrics = {
         "rollout/step": 3,
@@ -44,10 +44,12 @@ def test_an_image_a_histogram_and_a_table_arrive_as_such(tmp_path: Path):
     }, json.dumps(row, default=str)
     assert len(list(directory.path.rglob("wandb/*/files/media/**/*.png"))) == 1
     result = CliRunner().invoke(app, ["verify", str(directory.path)])
+    assert result.exit_code == 0, result.output
     assert "1 samples or images: equal" in result.output
     (image,) = (directory.path / "media").glob("*.png")
     Image.new("RGB", (4, 4), (0, 255, 0)).save(image)
     result = CliRunner().invoke(app, ["verify", str(directory.path)])
+    assert result.exit_code == 1
     assert "rollout/image (rollout/step = 3): is not there as it was logged" in result.output
 
 
