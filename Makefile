@@ -15,8 +15,9 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 demo: .make/demo
 	@$(RUN) slime-logging demo ppo $(ARGS)
 
+# Most tests wait for processes that they started: four workers keep two cores busy.
 test: .make/test
-	@$(RUN) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(RUN) $(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
 
 # The tests of what changed against main, or else of the core: under a minute.
 quick: .make/test

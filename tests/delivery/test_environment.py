@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from slime_logging.delivery.spec import common_environment, tracker_environment
+from slime_logging.backends.table import common_environment, tracker_environment
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="reads /proc/PID/environ"
@@ -36,9 +36,9 @@ NOT_THEIRS = {
     "MLFLOW_TRACKING_TOKEN": "c",
     "HF_TOKEN": "d",
 }
-THEIRS = {"WANDB_ERROR_REPORTING", "SWANLAB_DESCRIPTION", "TRACKIO_NOTES"}
-"""Of each client that has a process; W&B's gets only settings of ours."""
-OWN = {"WANDB_NOTES": "w", "SWANLAB_DESCRIPTION": "s", "TRACKIO_NOTES": "t"}
+THEIRS = {"WANDB_ERROR_REPORTING", "WANDB_HTTP_TIMEOUT"}
+"""In the service that W&B's client starts; the other clients start no process."""
+OWN = {"WANDB_HTTP_TIMEOUT": "30", "SWANLAB_DESCRIPTION": "s", "TRACKIO_SPACE_ID": "t"}
 
 
 def environments(marker: str) -> Iterator[dict[str, str]]:
@@ -92,5 +92,5 @@ def test_what_any_program_needs_is_common_and_keys_are_not() -> None:
         "LD_PRELOAD": "y",
     }
     assert common_environment(environ) == {"PATH": "/bin", "HTTPS_PROXY": "http://p"}
-    assert tracker_environment("wandb", environ) == {"WANDB_NOTES": "w"}
+    assert tracker_environment("wandb", environ) == {"WANDB_HTTP_TIMEOUT": "30"}
     assert tracker_environment("mlflow", environ) == {"MLFLOW_TRACKING_TOKEN": "c"}
