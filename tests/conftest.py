@@ -46,3 +46,20 @@ def no_session_left() -> Iterator[None]:
     if lifetime is not None:
         for session in list(lifetime._sessions):
             lifetime.end(session, 0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a costly thing of their module (a job, a site, a browser) stay in one worker, or each worker would
+    make it anew.
+    """
+    for item in items:
+        definitions = getattr(item, "_fixtureinfo", None)
+        found = definitions.name2fixturedefs.values() if definitions else ()
+        shares = any(
+            one.scope == "module" and one.baseid.startswith("tests")
+            for many in found
+            for one in many
+        )
+        if shares and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

@@ -11,6 +11,8 @@ ends with whoever started it.
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -30,7 +32,7 @@ CLOSE_SLACK_S = 1.0
 
 
 class BackendProcess:
-    """A tracker, each `open` and each reading of it in a new process; it shows media too."""
+    """A tracker: each `open` of it in a new process, and what reads a run in one besides."""
 
     def __init__(
         self,
@@ -46,6 +48,8 @@ class BackendProcess:
         self._open_timeout_s = open_timeout_s
         self._read_timeout_s = read_timeout_s
         self._process: Channel | None = None
+        self._num_streams = 0
+        self._reading: tuple[Channel, tuple[RunFacts, dict[str, str]]] | None = None
 
     def open(self, run: RunFacts, writer: Writer) -> None:
         """Open the tracker in a new process.
@@ -77,6 +81,8 @@ class BackendProcess:
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         """Flush, and end the process, whatever comes of it."""
+        if self._reading is not None:
+            self._reading[0].kill()
         if self._process is None:
             return
         try:
@@ -106,20 +112,32 @@ class BackendProcess:
 
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """The configuration that the tracker holds for the run."""
-        process = Channel(self.name)
-        try:
-            held: dict[str, Json] = process.call("read_config", self._read_timeout_s, run)
-        finally:
-            process.kill()
+        held: dict[str, Json] = self._reader(run).call("read_config", self._read_timeout_s, run)
         return held
 
     def _stream(self, verb: str, run: RunFacts) -> Iterator[Point]:
-        process = Channel(self.name)
-        try:
-            while items := process.call(verb, self._read_timeout_s, run):
-                yield from items
-        finally:
-            process.kill()
+        reader = self._reader(run)
+        self._num_streams += 1
+        mine = self._num_streams
+        items = reader.call(verb, self._read_timeout_s, run)
+        while items:
+            yield from items
+            if mine != self._num_streams:
+                raise RuntimeError("one reading at a time")
+            items = reader.call("go_on", self._read_timeout_s)
+
+    def _reader(self, run: RunFacts) -> Channel:
+        """The process that reads a run: one for all that is read of it, as long as this object
+        lives. A vendor may fix its place when it is loaded, so another run has another one.
+        """
+        reader, of = self._reading or (None, None)
+        if reader is None or reader.is_gone or of != (run, dict(os.environ)):
+            if reader is not None:
+                reader.kill()
+            reader = Channel(self.name)
+            weakref.finalize(self, reader.kill)
+            self._reading = reader, (run, dict(os.environ))
+        return reader
 
     def _call(self, verb: str, timeout_s: float, *arguments: Any) -> Any:
         if self._process is None:

@@ -23,6 +23,8 @@ from slime_logging.errors import TrackingError
 from slime_logging.values.row import Point
 
 CHUNK_ITEMS = 1_000
+STREAMS = ("read_points", "read_media")
+"""Calls whose answer comes in chunks, the further ones by `go_on`."""
 
 _ORPHAN_CHECK_S = 0.25
 
@@ -57,13 +59,14 @@ def main(socket: int, name: str) -> None:
 def _serve(connection: Connection, backend: Backend) -> None:
     notices = _NoticeList()
     logger.addHandler(notices)
-    stream: Iterator[Point] | None = None
+    stream: Iterator[Point] = iter(())
     while True:
         verb, arguments = connection.recv()
         value, error = None, None
         try:
-            if verb in ("read_points", "read_media"):
-                stream = stream or getattr(backend, verb)(*arguments)
+            if verb in STREAMS:
+                stream = getattr(backend, verb)(*arguments)
+            if verb in (*STREAMS, "go_on"):
                 value = list(itertools.islice(stream, CHUNK_ITEMS))
             else:
                 value = getattr(backend, verb)(*arguments)

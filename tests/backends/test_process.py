@@ -150,11 +150,42 @@ def test_its_notices_come_once(backend: BackendProcess, caplog: pytest.LogCaptur
     assert len(caplog.records) == 1
 
 
-def test_reading_needs_no_open_and_leaves_no_process(run: RunFacts) -> None:
+def test_reading_needs_no_open_and_one_process_which_goes_with_it(run: RunFacts) -> None:
     backend = BackendProcess("trackio")
     assert list(backend.read_points(run)) == []
+    (process,) = processes_of(os.getpid())
     assert backend.read_config(run) == {}
+    assert list(backend.read_media(run)) == []
+    assert processes_of(os.getpid()) == [process]
+    del backend
     deadline_s = time.monotonic() + 5
     while processes_of(os.getpid()) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     assert not processes_of(os.getpid())
+
+
+def test_a_long_reading_comes_whole_and_can_be_repeated(
+    backend: BackendProcess, run: RunFacts
+) -> None:
+    """In more pieces than one; a reading that another one overtook says so."""
+    written = [scenario.row(number, {"x": float(number)}) for number in range(2_500)]
+    backend.write(written)
+    expected = [point for row in written for point in backend.points(row)]
+    assert list(backend.read_points(run)) == expected
+    first = backend.read_points(run)
+    next(first)
+    assert list(backend.read_points(run)) == expected
+    with pytest.raises(RuntimeError, match="one reading at a time"):
+        list(first)
+
+
+def test_a_run_elsewhere_is_read_there(
+    backend: BackendProcess, run: RunFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the place changed in the environment: a vendor may fix its own when it is loaded."""
+    backend.write([scenario.row(1, {"x": 1.0})])
+    assert len(list(backend.read_points(run))) == 1
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "else"))
+    assert list(backend.read_points(run)) == []
+    monkeypatch.delenv("TRACKIO_DIR")
+    assert len(list(backend.read_points(run))) == 1
