@@ -1,5 +1,6 @@
 # make demo   a real PPO job that tracks itself, from a bare clone
-# make test   all tests
+# make test   the tests, in ten minutes
+# make proofs the long ones: clusters, real jobs, many kills
 # make quick  the tests of what changed, in a minute
 # make docs   the documentation as a site with search, in build/site
 # make lint types bench clean
@@ -10,14 +11,18 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: demo test quick docs lint types bench clean
+.PHONY: demo test proofs quick docs lint types bench clean
 
 demo: .make/demo
 	@$(RUN) slime-logging demo ppo $(ARGS)
 
 # Most tests wait for processes that they started: four workers keep two cores busy.
 test: .make/test
-	@$(RUN) $(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
+	@$(RUN) $(BIN)/python -m pytest -n 4 --dist loadgroup -m "not long" $(ARGS)
+
+# Clusters of several nodes, real jobs of other projects, hundreds of kills.
+proofs: .make/test
+	@$(RUN) $(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(ARGS)
 
 # The tests of what changed against main, or else of the core: under a minute.
 quick: .make/test

@@ -48,12 +48,30 @@ def no_session_left() -> Iterator[None]:
             lifetime.end(session, 0)
 
 
+LONG = (
+    "tests/hosts/test_relay.py",
+    "tests/hosts/test_identity.py",
+    "tests/hosts/test_silence.py",
+    "tests/proofs/test_kill.py",
+    "tests/proofs/test_other_host.py",
+    "tests/proofs/test_shared.py",
+    "tests/roles/test_oracle.py",
+    "tests/slime/test_patch.py",
+    "tests/slime/test_real_job.py",
+    "tests/trinity/",
+    "tests/bench/",
+)
+"""Whole clusters, real jobs of other projects and hundreds of kills: marked `long`, and run by `make proofs`."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a costly thing of their module (a job, a site, a browser) stay in one worker, or each worker would
-    make it anew.
+    """Mark the long ones. Tests that share a costly thing of their module (a job, a site, a browser) stay in one worker, or
+    each worker would make it anew.
     """
     for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker(pytest.mark.long)
         definitions = getattr(item, "_fixtureinfo", None)
         found = definitions.name2fixturedefs.values() if definitions else ()
         shares = any(

@@ -31,7 +31,8 @@ OTHER = "yaml.safe_load + deepcopy"
 
 def overrides(base: Namespace) -> dict[str, Any]:
     """Numbers and texts of the job that a role may have of its own, with other values."""
-    refused = {*TOPOLOGY, *(key for rule in REQUIREMENTS for key in rule.keys)}
+    # slime takes `load` from `ref_load` where there is no checkpoint yet.
+    refused = {"load", *TOPOLOGY, *(key for rule in REQUIREMENTS for key in rule.keys)}
     found: dict[str, Any] = {"lr": 2e-6, "weight_decay": 0.0}
     for name, option in OptionTable.shipped().items():
         value = getattr(base, name, None)

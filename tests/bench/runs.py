@@ -6,7 +6,7 @@ import contextlib
 import io
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,7 +21,7 @@ from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.result import DeliveryResult
 from slime_logging.record.run import RunDirectory
-from slime_logging.values.row import Row
+from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.bench.contestants import STEP, rows
 
@@ -60,6 +60,10 @@ class NullBackend:
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         self._note(0)
+
+    def read_points(self, run: RunFacts) -> Iterator[Point]:
+        """It holds nothing."""
+        return iter(())
 
     def _note(self, num_rows: int) -> None:
         TAKEN.append(

@@ -13,7 +13,7 @@ import pytest
 from tests.proofs.checks import assert_acknowledged_once, assert_equal, sync
 from tests.proofs.nursery import Nursery
 
-NUM_KILLS = int(os.environ.get("SLIME_LOGGING_PROOF_KILLS", "100"))
+NUM_KILLS = int(os.environ.get("SLIME_LOGGING_PROOF_KILLS", "200"))
 KILLS_PER_JOB = 20
 TRACKERS = (("tensorboard",), ("wandb",), ("tensorboard",), ("trackio",))
 SLOTS = ("primary", "actor", "critic", "rollout")
