@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -173,18 +175,36 @@ def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None
     console, errors = Console(), Console(stderr=True)
     _require_packages(needed)
     screen = Screen(console)
+    interrupts = _noted_interrupts()
     try:
         with screen:
             result = run(screen)
-    except KeyboardInterrupt:
-        errors.print(f"\nInterrupted: {_what_is_left(screen)}", soft_wrap=True, highlight=False)
-        raise typer.Exit(130) from None
-    except (JobFailed, TrackingError) as error:
+        if interrupts:  # a vendor's code took it for something else
+            raise KeyboardInterrupt
+    except (KeyboardInterrupt, Exception) as error:
+        # A child that the same Ctrl-C ended, or an import that it broke, may be seen first.
+        if interrupts or isinstance(error, KeyboardInterrupt):
+            errors.print(f"\nInterrupted: {_what_is_left(screen)}", soft_wrap=True, highlight=False)
+            raise typer.Exit(130) from None
+        if not isinstance(error, (JobFailed, TrackingError)):
+            raise
         errors.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
         errors.print(_without_secrets(str(error)), markup=False, highlight=False, soft_wrap=True)
         errors.print(_what_is_left(screen), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     show_report(result, console)
+
+
+def _noted_interrupts() -> list[int]:
+    """Have Ctrl-C noted in the list that is returned; it is raised as ever."""
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    return noted
 
 
 def _what_is_left(screen: Screen) -> str:
