@@ -26,7 +26,7 @@ WRITER = Writer(label="primary")
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFacts:
+def run(note_others: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFacts:
     for name in [name for name in os.environ if name.startswith(("TRACKIO_", "HF_"))]:
         monkeypatch.delenv(name)
     return RunFacts(
@@ -49,12 +49,23 @@ def backend(run: RunFacts) -> Iterator[BackendProcess]:
     opened.close(None, 5)
 
 
+BEFORE: set[psutil.Process] = set()
+"""Processes of backends that other tests of this worker hold on to."""
+
+
+@pytest.fixture(autouse=True)
+def note_others() -> None:
+    BEFORE.clear()
+    BEFORE.update(psutil.Process().children())
+
+
 def processes_of(pid: int) -> list[psutil.Process]:
     """The processes of backends that this one started."""
     return [
         child
         for child in psutil.Process(pid).children()
-        if any("slime_logging.backends.served" in word for word in child.cmdline())
+        if child not in BEFORE
+        and any("slime_logging.backends.served" in word for word in child.cmdline())
     ]
 
 
