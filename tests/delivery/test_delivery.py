@@ -493,7 +493,11 @@ def test_a_process_that_delivers_itself_sends_the_configuration_of_all(plan, run
         encode("config", {"time_s": 1.0, "scope": "critic", "rank": 1, "values": {"lr": 2.0}})
     )
     assert deliver(run, "own", only="own").is_complete
-    assert memory.RUNS["abc"].config.values == {"lr": 1.0, "critic/lr": 2.0}
+    assert memory.RUNS["abc"].config.values == {
+        "lr": 1.0,
+        "critic/lr": 2.0,
+        "overrides/critic/lr": {"base": 1.0, "asked": 1.0, "value": 2.0, "source": "own"},
+    }
 
 
 def test_a_process_can_deliver_its_own_journal_alone(plan, run):
