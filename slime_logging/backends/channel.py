@@ -92,10 +92,18 @@ class Channel:
     def kill(self) -> None:
         """End the process with all that it started; free everything. May be called twice."""
         if self._child.poll() is None:
-            kill_tree(self._child.pid)
-            self._child.wait()
+            self._end()
         self._connection.close()
         self._errors.close()
+
+    def _end(self) -> None:
+        import psutil
+
+        from slime_logging.backends.descendants import kill_tree
+
+        with contextlib.suppress(psutil.Error):
+            kill_tree(psutil.Process(self._child.pid))
+        self._child.wait()
 
     def _gone(self, error: BaseException) -> TryAgain:
         tail = self._errors_tail().splitlines() or [str(error) or type(error).__name__]
@@ -118,17 +126,6 @@ class Channel:
             self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _ERROR_TAIL_BYTES))
             return self._errors.read().decode(errors="replace").strip()
         return ""
-
-
-def kill_tree(pid: int) -> None:
-    """End a process and all that it started."""
-    import psutil
-
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        for each in [process, *process.children(recursive=True)]:
-            with contextlib.suppress(psutil.Error):
-                each.kill()
 
 
 def _start(name: str, socket: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 
 from slime_logging.backends import new_backend
 from slime_logging.backends.base import Backend
+from slime_logging.backends.descendants import kill_children
 from slime_logging.errors import TrackingError
 from slime_logging.values.row import Point
 
@@ -85,10 +86,5 @@ def _die() -> None:
     """Leave without the vendor's exit handlers, which could wait for its servers; what it started
     must not go on writing behind the back of the one that continues.
     """
-    import psutil
-
-    with contextlib.suppress(psutil.Error):
-        for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                child.kill()
+    kill_children()
     os._exit(0)

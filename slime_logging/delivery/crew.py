@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import tempfile
 import time
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import orjson
-import psutil
 
+from slime_logging.backends.descendants import kill_children
 from slime_logging.delivery.child import CLOSED_CODE, LEFT_CODE
 from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.delivery.start import start_tracker
@@ -93,7 +92,7 @@ class Crew:
                 member.process.kill()
                 member.process.wait()
                 self._forget(member)
-        _kill_descendants()
+        kill_children()
 
     def _start(self, member: _Member, now_s: float) -> None:
         member.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_forget`
@@ -142,7 +141,7 @@ class Crew:
         code = member.process.returncode
         is_over = self._end is not None and code in (CLOSED_CODE, LEFT_CODE)
         self._forget(member)
-        _kill_descendants(except_for=self._pids())
+        kill_children(except_for=self._pids())
         if is_over:
             member.is_done = True
         else:
@@ -164,16 +163,3 @@ class Crew:
 
     def _pids(self) -> frozenset[int]:
         return frozenset(each.process.pid for each in self._members if each.process is not None)
-
-
-def _kill_descendants(except_for: frozenset[int] = frozenset()) -> None:
-    """End what dead children left behind: a vendor's service must not go on writing."""
-    with contextlib.suppress(psutil.Error):
-        for child in psutil.Process().children():
-            if child.pid in except_for:
-                continue
-            for process in [child, *child.children(recursive=True)]:
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-            with contextlib.suppress(ChildProcessError, OSError):
-                os.waitpid(child.pid, 0)

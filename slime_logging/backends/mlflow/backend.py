@@ -18,11 +18,12 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.judging import judged
 from slime_logging.backends.local_store import local_store
 from slime_logging.backends.mlflow import form as form
 from slime_logging.backends.mlflow.client import MlflowRun, is_passing
@@ -37,7 +38,7 @@ from slime_logging.backends.storable import (
     role_diff,
 )
 from slime_logging.backends.table import require_packages
-from slime_logging.errors import SettingsError, TrackingError, TryAgain, WillNeverWork
+from slime_logging.errors import SettingsError, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -75,7 +76,7 @@ class MlflowBackend:
         _check_packages(run)
         self._notices.begin()
         address = _address(run)
-        with _judged():
+        with judged("mlflow", is_passing):
             client = _client(run)
             client.open(address["experiment"], address["artifacts"], run.name, _tags(run))
             self._params, self._tags = client.data("params"), client.data("tags")
@@ -89,7 +90,7 @@ class MlflowBackend:
         """Log new params, tags for those that changed, and the artifacts that are not as they
         were.
         """
-        with _judged():
+        with judged("mlflow", is_passing):
             self._set_config(config)
 
     def _set_config(self, config: RunConfig) -> None:
@@ -120,7 +121,7 @@ class MlflowBackend:
         """
         for row in rows:
             self._warn(row)
-        with _judged():
+        with judged("mlflow", is_passing):
             self._write(rows)
 
     def _write(self, rows: Sequence[Row]) -> None:
@@ -145,7 +146,7 @@ class MlflowBackend:
         del timeout_s  # its client gives up by itself, see `_LIMITS`
         client, self._client = self._client, None
         if client is not None and exit_code is not None:
-            with _judged():
+            with judged("mlflow", is_passing):
                 client.end(form.status_form(exit_code))
 
     def points(self, row: Row) -> list[Point]:
@@ -162,7 +163,7 @@ class MlflowBackend:
         """What the server holds. MLflow keeps equal points of one run once, and so lines are told
         once.
         """
-        with _judged():
+        with judged("mlflow", is_passing):
             client = _client(run)
             if client.attach(_address(run)["experiment"]):
                 yield from client.points()
@@ -181,7 +182,7 @@ class MlflowBackend:
 
     def read_media(self, run: RunFacts) -> Iterator[Point]:
         """The tables among the run's artifacts."""
-        with _judged():
+        with judged("mlflow", is_passing):
             client = _client(run)
             if client.attach(_address(run)["experiment"]):
                 yield from client.tables()
@@ -192,7 +193,7 @@ class MlflowBackend:
 
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """The params, and what the tags say of those that changed."""
-        with _judged():
+        with judged("mlflow", is_passing):
             client = _client(run)
             if not client.attach(_address(run)["experiment"]):
                 return {}
@@ -256,17 +257,6 @@ def _client(run: RunFacts) -> MlflowRun:
         local.mkdir(mode=0o700, parents=True, exist_ok=True)
     uri = run_place("mlflow", run).address
     return MlflowRun(uri, run.run_id, local / "lock" if local else None)
-
-
-@contextmanager
-def _judged() -> Iterator[None]:
-    try:
-        yield
-    except TrackingError:
-        raise
-    except Exception as error:
-        kind = TryAgain if is_passing(error) else WillNeverWork
-        raise kind(f"mlflow: {type(error).__name__}: {error}") from error
 
 
 def _tags(run: RunFacts) -> dict[str, str]:

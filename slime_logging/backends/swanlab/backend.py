@@ -17,10 +17,11 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.judging import judged
 from slime_logging.backends.storable import (
     Notices,
     as_double,
@@ -34,7 +35,7 @@ from slime_logging.backends.storable import (
 from slime_logging.backends.swanlab import client as swanlab_client
 from slime_logging.backends.swanlab.place import mode
 from slime_logging.backends.table import require_packages
-from slime_logging.errors import BackendError, NotReadable, TryAgain, WillNeverWork
+from slime_logging.errors import NotReadable, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -78,7 +79,7 @@ class SwanlabBackend:
             "description": run.options.get("tracking_notes"),
             "tags": [tag for tag in str(run.options.get("tracking_tags") or "").split(",") if tag],
         }
-        with _judged():
+        with judged("swanlab", swanlab_client.is_passing):
             client.open(_mode(run), _place(run), facts, _id(run))
         self._run, self._client = run, client
 
@@ -89,14 +90,14 @@ class SwanlabBackend:
     def set_config(self, config: RunConfig) -> None:
         """Update the run's configuration with what changed."""
         client = self._opened()
-        with _judged():
+        with judged("swanlab", swanlab_client.is_passing):
             client.set_config(self.config_as_held(config))
 
     def write(self, rows: Sequence[Row]) -> None:
         """Put the rows into the client's queue."""
         client = self._opened()
         directory = self._run.directory if self._run else Path()
-        with _judged():
+        with judged("swanlab", swanlab_client.is_passing):
             client.write(
                 [(_step(row), _microseconds(row), dict(self._values(row))) for row in rows]
             )
@@ -112,7 +113,7 @@ class SwanlabBackend:
             return
         state = None if exit_code is None else _state(exit_code)
         error = f"exit code {exit_code}" if state in ("crashed", "aborted") else None
-        with _judged():
+        with judged("swanlab", swanlab_client.is_passing):
             client.finish(state, error)
 
     def points(self, row: Row) -> list[Point]:
@@ -123,7 +124,7 @@ class SwanlabBackend:
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         """Everything in the run's local files; raises NotReadable online."""
         _check_readable(run)
-        with _judged():
+        with judged("swanlab", swanlab_client.is_passing):
             for key, microseconds, step, value in swanlab_client.read_points(_place(run), _id(run)):
                 yield key, microseconds, step, _comparable(value)
 
@@ -140,7 +141,7 @@ class SwanlabBackend:
     def read_media(self, run: RunFacts) -> Iterator[Point]:
         """The tables in the run's local files; raises NotReadable online."""
         _check_readable(run)
-        with _judged():
+        with judged("swanlab", swanlab_client.is_passing):
             for key, step, table in swanlab_client.read_tables(_place(run), _id(run)):
                 columns = [column["field"] for column in table["colDefs"]]
                 yield key, step, digest([*columns, table["rowData"]])
@@ -160,7 +161,7 @@ class SwanlabBackend:
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """The configuration in the newest of the run's local files; raises NotReadable online."""
         _check_readable(run)
-        with _judged():
+        with judged("swanlab", swanlab_client.is_passing):
             return swanlab_client.read_config(_place(run), _id(run))
 
     def _values(self, row: Row) -> Iterator[tuple[str, float | str]]:
@@ -272,14 +273,3 @@ def _state(exit_code: int) -> str:
 def _check_readable(run: RunFacts) -> None:
     if _mode(run) == "online":
         raise NotReadable("swanlab: an online run cannot be read back; only its own page can tell")
-
-
-@contextmanager
-def _judged() -> Iterator[None]:
-    try:
-        yield
-    except BackendError:
-        raise
-    except Exception as error:
-        kind = TryAgain if swanlab_client.is_passing(error) else WillNeverWork
-        raise kind(f"swanlab: {type(error).__name__}: {error}") from error

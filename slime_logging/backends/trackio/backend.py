@@ -14,15 +14,14 @@ tracking directory, where several jobs may write at once.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from slime_logging.backends.base import Writer
+from slime_logging.backends.judging import judged
 from slime_logging.backends.place import run_place
 from slime_logging.backends.storable import (
     JOB,
@@ -37,7 +36,7 @@ from slime_logging.backends.storable import (
 )
 from slime_logging.backends.table import require_packages
 from slime_logging.backends.trackio import store
-from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.errors import WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -70,7 +69,6 @@ class TrackioBackend:
         self._notices = Notices(self.name)
         self._run: RunFacts | None = None
         self._configs: dict[str, dict[str, Json]] = {}
-        self._is_state_known = False
 
     def open(self, run: RunFacts, writer: Writer) -> None:  # noqa: ARG002 - one writer, whoever it is
         """Create the project's database."""
@@ -85,7 +83,7 @@ class TrackioBackend:
                     f" --project {run.project}",
                 )
         _prepare(run)
-        with _judged():
+        with judged("trackio", store.is_passing):
             store.open_project(run.project)
         self._run = run
 
@@ -139,7 +137,7 @@ class TrackioBackend:
         """The rows in the database, in the order stored."""
         prefix = _mark(run)
         _prepare(run)
-        with _judged():
+        with judged("trackio", store.is_passing):
             for log_id, step, timestamp, metrics in store.rows(run.project, prefix):
                 row_id = log_id.removeprefix(prefix)
                 if not row_id.startswith("config:"):
@@ -154,7 +152,7 @@ class TrackioBackend:
         """The tables in the database."""
         prefix = _mark(run)
         _prepare(run)
-        with _judged():
+        with judged("trackio", store.is_passing):
             for log_id, name, content in store.held_tables(run.project, prefix):
                 yield log_id.removeprefix(prefix), name, content
 
@@ -170,7 +168,7 @@ class TrackioBackend:
         """What Trackio shows as configuration of the runs in the job's group."""
         found: dict[str, Json] = {}
         _prepare(run)
-        with _judged():
+        with judged("trackio", store.is_passing):
             for run_id, held in store.configs(run.project):
                 if run_id.startswith(_mark(run)):
                     role = _role(run, run_id)
@@ -219,7 +217,7 @@ class TrackioBackend:
 
     def _log(self, batches: list[dict[str, Any]]) -> None:
         directory = self._opened().directory
-        with _judged():
+        with judged("trackio", store.is_passing):
             store.log(batches, directory)
 
     def _opened(self) -> RunFacts:
@@ -295,14 +293,3 @@ def _prepare(run: RunFacts) -> None:
     if not os.environ.get("TRACKIO_DIR"):
         os.umask(0o077)
     os.environ |= {"TRACKIO_DIR": str(_directory(run)), "HF_HUB_OFFLINE": "1"}
-
-
-@contextmanager
-def _judged() -> Iterator[None]:
-    """A locked database or a full disk may work later; a refused value never will."""
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError) as error:
-        raise TryAgain(f"trackio: {type(error).__name__}: {error}") from error
-    except Exception as error:
-        raise WillNeverWork(f"trackio: {type(error).__name__}: {error}") from error

@@ -146,3 +146,8 @@ def _select(project: str, query: str, values: tuple[str | int, ...]) -> Iterator
             sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30.0)
         ) as database:
             yield from database.execute(query, values)
+
+
+def is_passing(error: Exception) -> bool:
+    """A locked database or a full disk may work later; a refused value never will."""
+    return isinstance(error, (OSError, sqlite3.OperationalError))

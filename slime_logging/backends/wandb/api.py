@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from slime_logging.errors import TryAgain
+from slime_logging.errors import BackendError, TryAgain, WillNeverWork
 
 API_TIMEOUT_S = 20
 STATUS = re.compile(r"(?:error|HTTP|status|code|upload|response)\s*:?\s*([45]\d\d)\b")
@@ -62,24 +62,22 @@ def find_run(where: Mapping[str, Any]) -> Any:
         raise
 
 
-def verdict(error: Exception) -> tuple[str, str]:
-    """("never" or "again", text) for whatever the client raised."""
-    if isinstance(error, TryAgain):
-        return "again", str(error)
+def judge(error: Exception) -> BackendError:
+    """Whatever the client raised, as an error of ours."""
+    if isinstance(error, BackendError):
+        return error
     name = type(error).__name__
     text = f"{name}: {error}"
     statuses = {int(status) for status in STATUS.findall(text)} | set(_http_statuses(error))
     if 401 in statuses or "No API key configured" in text or "api_key" in text:
-        return "never", f"{KEY_ADVICE} ({text})"
-    if name in ("UsageError", "ValidationError"):
-        return "never", text
-    return "again", text
+        return WillNeverWork(f"{KEY_ADVICE} ({text})")
+    return WillNeverWork(text) if name in ("UsageError", "ValidationError") else TryAgain(text)
 
 
 def is_forbidden(error: Exception) -> bool:
     """Whether the server lets this key read nothing, or has no such page."""
     return bool(set(_http_statuses(error)) & {400, 401, 403, 404, 405, 501}) or (
-        verdict(error)[0] == "never"
+        isinstance(judge(error), WillNeverWork)
     )
 
 

@@ -40,7 +40,7 @@ from slime_logging.backends.wandb.media import (
 )
 from slime_logging.backends.wandb.options import client_settings, connection, is_online, local_root
 from slime_logging.backends.wandb.session import Session
-from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.errors import BackendError, TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -207,11 +207,10 @@ def _alone() -> Iterator[None]:
     os.environ["WANDB_ERROR_REPORTING"] = "false"
     try:
         yield
-    except (TryAgain, WillNeverWork):
+    except BackendError:
         raise
     except Exception as error:
-        verdict, text = wandb_api.verdict(error)
-        raise (WillNeverWork if verdict == "never" else TryAgain)(text) from error
+        raise wandb_api.judge(error) from error
     finally:
         os.chdir(place)
         os.close(place)
