@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
+from slime_logging.values.distinct import by_distinct_name
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
 
@@ -113,13 +114,7 @@ def flatten(values: Mapping[str, Json]) -> dict[str, Json]:
 
     Two values that would get one name both stay: the later one's name ends in `~2`, `~3` and so on.
     """
-    flat: dict[str, Json] = {}
-    for name, value in _leaves("", values):
-        unique, number = name, 2
-        while unique in flat:
-            unique, number = f"{name}~{number}", number + 1
-        flat[unique] = value
-    return flat
+    return by_distinct_name(_leaves("", values))
 
 
 def by_role(config: RunConfig) -> dict[str, dict[str, Json]]:

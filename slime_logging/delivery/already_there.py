@@ -75,7 +75,7 @@ class AlreadyThere:
         try:
             for point in readable.read_points(self._assignment.facts):
                 points[point] += 1
-                clock.is_moving()
+                clock.note_progress()
         except NotReadable:
             self._must_look = False
             return

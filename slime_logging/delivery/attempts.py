@@ -53,9 +53,10 @@ class Attempts:
         now_s = time.monotonic()
         return now_s > self._hangs_at_s or now_s > self.deadline_s + LATE_S
 
-    def is_moving(self, longest_s: float | None = None) -> None:
+    def note_progress(self, longest_s: float | None = None) -> None:
         """A step begins, or came further; it hangs if nothing more is heard for `longest_s`,
-        `HANG_S` where that is None."""
+        `HANG_S` where that is None.
+        """
         self._hangs_at_s = time.monotonic() + (HANG_S if longest_s is None else longest_s)
 
     def rest(self, pause_s: float) -> None:
@@ -69,7 +70,7 @@ class Attempts:
         """
         pause_s = FIRST_PAUSE_S
         while True:
-            self.is_moving()
+            self.note_progress()
             try:
                 step()
                 if self._ledger.cursor.state in ("waiting", "refused"):

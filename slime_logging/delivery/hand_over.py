@@ -119,7 +119,7 @@ class HandOver:
         self._there.look(self._ledger.cursor, self._clock)
         self._set_config()
         while self._write_next():
-            self._clock.is_moving()
+            self._clock.note_progress()
             if time.monotonic() - self._config_at_s >= CONFIG_INTERVAL_S:
                 self._set_config()
             self._ledger.save()
@@ -139,7 +139,7 @@ class HandOver:
         self.pass_on(is_last=True)
         left_s = self._clock.deadline_s - time.monotonic()
         timeout_s = max(1.0, left_s - SECOND_CLOSE_S, min(left_s, SHORT_CLOSE_S))
-        self._clock.is_moving(timeout_s + CLOSE_SLACK_S)
+        self._clock.note_progress(timeout_s + CLOSE_SLACK_S)
         try:
             self._backend.close(exit_code, timeout_s)
         except TryAgain:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from slime_logging.errors import SettingsError
 from slime_logging.values.describe import is_named
+from slime_logging.values.distinct import by_distinct_name
 from slime_logging.values.json_value import Json
 from slime_logging.values.serialize import arguments_to_json, to_json
 
@@ -45,13 +46,7 @@ def config_json(config: object) -> dict[str, Json]:
 
 def leaves(values: Mapping[str, Json]) -> dict[str, Json]:
     """The values of nested mappings by their dotted keys."""
-    flat: dict[str, Json] = {}
-    for key, value in _walk("", values):
-        unique, number = key, 2
-        while unique in flat:
-            unique, number = f"{key}~{number}", number + 1
-        flat[unique] = value
-    return flat
+    return by_distinct_name(_walk("", values))
 
 
 def _walk(prefix: str, values: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:

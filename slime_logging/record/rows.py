@@ -23,6 +23,7 @@ from slime_logging.record.metric_names import MetricNames
 from slime_logging.record.run import now_s
 from slime_logging.record.steps import as_step, fits
 from slime_logging.redaction.redact import Redactor
+from slime_logging.values.distinct import distinct
 from slime_logging.values.fields import read_pairs
 from slime_logging.values.json_scalars import digits, float_json, shortened, text_json
 from slime_logging.values.json_value import Json
@@ -148,9 +149,7 @@ class _Row:
 
     def add(self, name: str, value: object) -> None:
         """A metric, under a name that no other has."""
-        unique, number = name, 2
-        while unique in self._values:
-            unique, number = f"{name}~{number}", number + 1
+        unique = distinct(name, self._values)
         kind = type(value)
         is_plain = kind is float or kind is bool or value is None
         if is_plain or (kind is int and fits(value)):  # type: ignore[arg-type]
