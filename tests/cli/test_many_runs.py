@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import slime_logging
 from slime_logging.cli.app import app
 from slime_logging.record.run import RunDirectory
+from tests.cli.jobs import tensorboard_job
 
 NUM_RUNS, BEST = 10, 6
 COMMAND = [sys.executable, "-c", "from slime_logging.cli.app import app; app()"]
@@ -218,12 +219,7 @@ def test_samples_of_a_step_for_programs(tracking: Path) -> None:
 
 
 def test_watch_once_shows_a_living_run(tmp_path: Path) -> None:
-    args = Namespace(
-        tracking_dir=str(tmp_path),
-        wandb_run_id="job",
-        tracking_system_metrics="off",
-        use_tensorboard=True,
-    )
+    args = tensorboard_job(tmp_path)
     with slime_logging.tracked(args):
         for step in range(3):
             slime_logging.log(

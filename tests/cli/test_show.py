@@ -14,6 +14,7 @@ import slime_logging
 from slime_logging.cli.app import app
 from slime_logging.cli.show import MAX_REASONS
 from slime_logging.delivery import refused
+from tests.cli.jobs import tensorboard_job
 
 
 @pytest.fixture
@@ -138,12 +139,7 @@ def test_the_advice_leads_where_something_is_left(
 
 
 def test_a_page_that_the_client_told_is_shown(tmp_path: Path) -> None:
-    args = Namespace(
-        tracking_dir=str(tmp_path),
-        wandb_run_id="job",
-        tracking_system_metrics="off",
-        use_tensorboard=True,
-    )
+    args = tensorboard_job(tmp_path)
     with slime_logging.tracked(args):
         pass
     cursor(tmp_path / "job", "wandb-online", "closed", "", page="https://wandb.ai/us/p/runs/job")

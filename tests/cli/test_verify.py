@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,12 @@ from typer.testing import CliRunner
 
 import slime_logging
 from slime_logging.cli.app import app
+from tests.cli.jobs import tensorboard_job
 
 
 def test_a_running_job_is_said_to_run(tmp_path: Path) -> None:
     """What is on its way is missing, not wrong; nothing is told as unknown."""
-    args = Namespace(
-        tracking_dir=str(tmp_path),
-        wandb_run_id="job",
-        tracking_system_metrics="off",
-        use_tensorboard=True,
-    )
+    args = tensorboard_job(tmp_path)
     with slime_logging.tracked(args):
         for step in range(3000):
             slime_logging.log(args, {"train/step": step, "train/loss": 1.0}, "train/step")
@@ -35,12 +30,7 @@ def test_a_running_job_is_said_to_run(tmp_path: Path) -> None:
 
 def test_samples_are_compared(tmp_path: Path) -> None:
     """By what the tracker holds, not by the row that refers to them."""
-    args = Namespace(
-        tracking_dir=str(tmp_path),
-        wandb_run_id="job",
-        tracking_system_metrics="off",
-        use_tensorboard=True,
-    )
+    args = tensorboard_job(tmp_path)
     with slime_logging.tracked(args):
         rows: list[dict[str, Any]] = [{"rollout/step": 1, "prompt": "p", "completion": "whole"}]
         slime_logging.log_samples(args, rows, "rollout/step")

@@ -7,14 +7,11 @@ from contextlib import suppress
 
 import psutil
 
-from slime_logging.backends.base import Writer
 from slime_logging.delivery import attempts
-from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.cursor import read_cursors
-from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.refused import read_set_aside
 from slime_logging.errors import TryAgain, WillNeverWork
-from tests.delivery.test_delivery import add_rows, journal, plan, run, steps
+from tests.delivery.test_delivery import add_rows, journal, new_delivery, plan, run, steps
 from tests.delivery.test_supervisor import our_processes, start_job, wait_until_delivered
 
 __all__ = ["plan", "run"]
@@ -24,16 +21,7 @@ def deliver_alone(run, timeout_s=5.0, num=1):
     """Deliver as successive processes of one tracker do; returns the deliveries."""
     done = []
     while not done or done[-1].needs_new_process:
-        facts = run.read().facts(run.path, {})
-        delivery = Delivery(
-            Assignment(
-                tracker="faulty",
-                directory=run,
-                facts=facts,
-                writer=Writer(label="d"),
-                is_alone=True,
-            )
-        )
+        delivery = new_delivery(run, "d", is_alone=True)
         delivery.start()
         delivery.stop(0, timeout_s)
         delivery.wait()
@@ -68,16 +56,7 @@ def test_the_own_journals_of_a_process_are_gone_on_with_where_its_last_delivery_
     own = journal(run, "own", delivers=("faulty",))
     add_rows(own, 10)
     for _ in range(2):
-        facts = run.read().facts(run.path, {})
-        delivery = Delivery(
-            Assignment(
-                tracker="faulty",
-                directory=run,
-                facts=facts,
-                writer=Writer(label="own", is_primary=False),
-                only="own",
-            )
-        )
+        delivery = new_delivery(run, "own", is_primary=False, only="own")
         delivery.start()
         delivery.stop(None, 5.0)
         delivery.wait()
@@ -89,14 +68,7 @@ def test_a_client_that_hangs_is_told_with_the_calls_in_which_it_does(plan, run, 
     monkeypatch.setattr(attempts, "HANG_S", 0.2)
     plan.refuses = lambda row: time.sleep(2)
     add_rows(journal(run), 1)
-    delivery = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="d"),
-        )
-    )
+    delivery = new_delivery(run, "d")
     delivery.start()
     deadline_s = time.monotonic() + 10
     while not delivery.is_hanging:
@@ -114,14 +86,7 @@ def test_a_pause_is_no_hang(plan, run, monkeypatch):
     monkeypatch.setattr(attempts, "HANG_S", 0.1)
     monkeypatch.setattr(attempts, "FIRST_PAUSE_S", 1.0)
     plan.opens = [TryAgain("down")]
-    delivery = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="d"),
-        )
-    )
+    delivery = new_delivery(run, "d")
     delivery.start()
     deadline_s = time.monotonic() + 0.6
     while time.monotonic() < deadline_s:

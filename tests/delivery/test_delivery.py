@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,16 +76,23 @@ def add_rows(to: Journal, num: int, first: int = 0) -> None:
         )
 
 
-def deliver(run: RunDirectory, label: str = "d", timeout_s: float = 5.0, **options):
-    delivery = Delivery(
+def new_delivery(
+    run: RunDirectory, label: str, *, is_primary: bool = True, **options: Any
+) -> Delivery:
+    """A delivery of the run to the faulty tracker, not started yet."""
+    return Delivery(
         Assignment(
             tracker="faulty",
             directory=run,
             facts=run.read().facts(run.path, {}),
-            writer=Writer(label=label),
+            writer=Writer(label=label, is_primary=is_primary),
             **options,
         )
     )
+
+
+def deliver(run: RunDirectory, label: str = "d", timeout_s: float = 5.0, **options):
+    delivery = new_delivery(run, label, **options)
     delivery.start()
     delivery.stop(0, timeout_s)
     return delivery.wait()
@@ -113,14 +121,7 @@ def test_a_second_delivery_sends_nothing_again(plan, run):
 
 
 def test_journals_that_come_later_are_found_while_it_runs(plan, run):
-    delivery = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="d"),
-        )
-    )
+    delivery = new_delivery(run, "d")
     delivery.start()
     add_rows(journal(run, "late"), 3)
     deadline = time.monotonic() + 5
@@ -219,14 +220,7 @@ def test_after_a_crash_the_tracker_is_asked_before_anything_is_sent_again(plan, 
     plan.is_durable = False
     j = journal(run)
     add_rows(j, 10)
-    killed = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="killed"),
-        )
-    )
+    killed = new_delivery(run, "killed")
     killed._hand_over.pass_on()
     killed._ledger.save(now=True)  # and here its process is killed: nobody closes it
     assert [cursor.is_closed for cursor in read_cursors(run)] == [False]
@@ -312,14 +306,7 @@ def test_what_a_broken_client_had_in_its_queue_is_sent_again(plan, run):
     j = journal(run)
     j.append(encode("config", {"time_s": 1.0, "scope": "", "rank": 0, "values": {"lr": 1.0}}))
     add_rows(j, 10)
-    delivery = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="d"),
-        )
-    )
+    delivery = new_delivery(run, "d")
     delivery._hand_over.pass_on()
     add_rows(j, 5, first=10)
     plan.writes = [TryAgain("its process died")]
@@ -335,14 +322,7 @@ def test_rows_that_look_the_same_to_the_tracker_are_all_sent(plan, run):
     plan.points_by_step = True
     for name in ("a", "b", "c"):
         add_rows(journal(run, name), 2)
-    first = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="killed"),
-        )
-    )
+    first = new_delivery(run, "killed")
     first._hand_over.pass_on()
     first._ledger.save(now=True)
     for name in ("d", "e"):
@@ -407,27 +387,11 @@ def test_the_journals_of_a_process_that_delivered_itself_are_taken_over_once_it_
     own.locks.hold("own")
     j = journal(run, "own", delivers=("faulty",))
     add_rows(j, 3)
-    itself = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="own"),
-            only="own",
-        )
-    )
+    itself = new_delivery(run, "own", only="own")
     itself._hand_over.pass_on()
     itself._ledger.save(now=True)
     add_rows(j, 2, first=3)
-    primary = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="primary"),
-            start=start,
-        )
-    )
+    primary = new_delivery(run, "primary", start=start)
     primary.start()
     add_rows(journal(run, "seen"), 1, first=10)
     while 10 not in steps():
@@ -444,14 +408,7 @@ def test_a_process_that_delivers_itself_settles_nothing_for_the_primary(plan, ru
     """A killed primary's hand-over is looked up though a secondary joined and finished meanwhile."""
     plan.is_durable = False
     add_rows(journal(run, "seen"), 3)
-    primary = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="primary"),
-        )
-    )
+    primary = new_delivery(run, "primary")
     primary._hand_over.pass_on()
     primary._ledger.save(now=True)
     add_rows(journal(run, "own", delivers=("faulty",)), 2, first=10)
@@ -466,15 +423,7 @@ def test_a_primary_settles_nothing_for_a_process_that_delivers_itself(plan, run)
     own = RunDirectory(run.path)
     own.locks.hold("own")
     add_rows(journal(run, "own", delivers=("faulty",)), 3)
-    itself = Delivery(
-        Assignment(
-            tracker="faulty",
-            directory=run,
-            facts=run.read().facts(run.path, {}),
-            writer=Writer(label="own"),
-            only="own",
-        )
-    )
+    itself = new_delivery(run, "own", only="own")
     itself._hand_over.pass_on()
     itself._ledger.save(now=True)
     assert deliver(run, "primary").is_complete

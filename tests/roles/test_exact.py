@@ -200,7 +200,7 @@ def test_no_side_effect_reaches_the_job(
     """Environment, loggers, arguments, files, output, warnings and random state stay as they are."""
     kept = tmp_path / "kept.txt"
     kept.write_text("kept")
-    log = logging.getLogger("some.library")
+    log = logging.getLogger("some.package")
     handler = logging.FileHandler(tmp_path / "job.log")
     log.addHandler(handler)
 
