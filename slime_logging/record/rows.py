@@ -28,7 +28,7 @@ from slime_logging.values.fields import read_pairs
 from slime_logging.values.json_scalars import digits, float_json, shortened, text_json
 from slime_logging.values.json_value import Json
 from slime_logging.values.metric import metric_to_json
-from slime_logging.values.serialize import key_text
+from slime_logging.values.walk import key_text
 
 logger = logging.getLogger("slime_logging")
 

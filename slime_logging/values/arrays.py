@@ -30,6 +30,8 @@ def as_numpy(value: Any) -> Any | None:
 
     if describe.is_a(value, "torch", "Tensor"):
         found = _of_tensor(value)
+    elif describe.is_a(value, "numpy.ma", "MaskedArray"):
+        found = value.astype(numpy.float64).filled(numpy.nan)
     elif describe.has_attributes(value, "get", "device"):  # CuPy's refuse to be converted
         found = value.get()
     else:
@@ -91,7 +93,11 @@ def _inside(number: Any) -> float:
 
 def _of_tensor(value: Any) -> Any:
     tensor = value.detach().cpu()
-    if tensor.is_sparse:
+    if tensor.is_nested:
+        import torch
+
+        tensor = torch.cat([part.reshape(-1) for part in tensor.unbind()])
+    if "strided" not in str(tensor.layout):
         tensor = tensor.to_dense()
     if tensor.is_quantized:
         tensor = tensor.dequantize()

@@ -123,6 +123,8 @@ def num_elements(value: Any) -> int:
     (symbolic shapes).
     """
     total = 1
+    if is_a(value, "torch", "Tensor") and value.is_nested:
+        return int(value.numel())
     for size in value.shape:
         if not isinstance(size, int):
             return -1
@@ -147,10 +149,17 @@ def array_value(value: Any) -> Any:
     names = getattr(value.dtype, "names", None)
     if isinstance(names, tuple) and 0 <= size <= SMALL_ARRAY:  # records: names stay visible
         return list(value) if value.shape else {name: value[name] for name in names}
-    on_meta = is_a(value, "torch", "Tensor") and (value.is_meta or value.is_sparse)
-    if size == 1 and not on_meta and has_attributes(value, "item"):
-        return value.item()
-    if 0 <= size <= SMALL_ARRAY and is_a(value, "numpy", "ndarray"):
+    is_tensor = is_a(value, "torch", "Tensor")
+    if not has_attributes(value, "item", "tolist") or (is_tensor and value.is_meta):
+        return array_text(value)
+    if size == 1:
+        if is_a(value, "numpy.ma", "MaskedArray"):  # whose `item` is what was masked
+            return value.ravel().tolist()[0]
+        item = (value.to_dense() if is_tensor else value).item()
+        if type(item) is not type(value):
+            return item
+        return float(item) if item.dtype.kind == "f" else complex(item)  # longer than Python's
+    if size == 0 or (0 < size <= SMALL_ARRAY and is_a(value, "numpy", "ndarray")):
         return value.tolist()
     return array_text(value)
 

@@ -7,6 +7,7 @@ it holds.
 from __future__ import annotations
 
 import base64
+import fractions
 import math
 import re
 from typing import Any
@@ -45,6 +46,14 @@ def int_json(value: int) -> Json:
 def digits(value: int) -> str:
     """All digits of an integer: decimal ones, hexadecimal beyond `MAX_DECIMAL_BITS`."""
     return str(value) if value.bit_length() < MAX_DECIMAL_BITS else hex(value)
+
+
+def number_text(value: Any) -> str:
+    """A Decimal or Fraction as it is written, however many digits it has."""
+    if not isinstance(value, fractions.Fraction):
+        return text_json(str(value))
+    below = "" if value.denominator == 1 else f"/{digits(value.denominator)}"
+    return digits(value.numerator) + below
 
 
 def float_json(value: float) -> Json:

@@ -14,9 +14,15 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from slime_logging.values import describe
-from slime_logging.values.json_scalars import MAX_DECIMAL_BITS, digits, float_json, text_json
+from slime_logging.values.json_scalars import (
+    MAX_DECIMAL_BITS,
+    digits,
+    float_json,
+    number_text,
+    text_json,
+)
 from slime_logging.values.json_value import Json
-from slime_logging.values.serialize import Walk, enum_text
+from slime_logging.values.walk import Walk, enum_text
 
 Special: TypeAlias = Callable[[Any], Json]
 
@@ -78,7 +84,7 @@ class _Metric(Walk):
         try:
             real = float.__float__(value) if issubclass(cls, float) else float(value)
         except (ValueError, ArithmeticError):  # a Decimal's sNaN, a Fraction beyond doubles
-            return text_json(str(value))
+            return number_text(value)
         return real if depth == 0 else float_json(real)
 
     def fitting(self, text: str) -> str:
@@ -89,8 +95,10 @@ class _Metric(Walk):
         return marker
 
     def array(self, value: Any) -> Any:
-        if describe.is_a(value, "numpy", "ndarray") and value.dtype.kind in "OSUMm":
-            return value.tolist()
         plain = super().array(value)
+        is_tensor = describe.is_a(value, "torch", "Tensor")
+        if type(plain) is str and not is_tensor and describe.has_attributes(value, "tolist"):
+            kind = getattr(value.dtype, "kind", "O")  # of pandas' own types, categories and texts
+            plain = value.tolist() if kind in "OSUMm" else plain
         is_described = type(plain) is str and plain == describe.array_text(value)
         return self.lost(plain) if is_described else plain

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import collections
 import decimal
+import fractions
 import math
 import threading
 import types
@@ -161,7 +162,9 @@ def test_the_secrets_that_one_row_may_hold_are_counted_over_the_whole_row(tmp_pa
     assert found["c"] == "<hidden: rest of a row with too many secrets>"
 
 
-@pytest.mark.parametrize("value", ODD[:1] + ODD[8:10], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [*ODD[:1], *ODD[8:10], (n for n in [1, 2])], ids=lambda value: type(value).__name__
+)
 def test_what_could_not_be_kept_is_counted(tmp_path, value):
     assert body_of(tmp_path, {STEP: 1, "x": value, "y": 1})["num_lost"] >= 1
     assert "num_lost" not in body_of(tmp_path, {STEP: 1, "x": "text", "y": [1, {"a": None}]})
@@ -249,13 +252,45 @@ def test_an_array_is_its_distribution_and_whole(tmp_path, make, num):
         (np.array([1.0, np.nextafter(1.0, 2)]), 1.0),
         (np.array([[3j, 4.0]]), 3.5),
         (np.array([-1.7e308, 1.7e308]), 0.0),
+        (np.ma.array([1.0, 1e9, 3.0], mask=[0, 1, 0]), 2.0),
+        (torch.tensor([[0.0, 2.0], [4.0, 0.0]]).to_sparse_csr(), 1.5),
+        (torch.tensor([[0.0, 2.0], [4.0, 0.0]]).to_sparse(), 1.5),
+        (torch.nested.nested_tensor([torch.ones(2), torch.zeros(2)]), 0.5),
+        (torch.quantize_per_tensor(torch.tensor([1.0, 2.0]), 0.1, 0, torch.quint8), 1.5),
+        (torch.ones(2).to(torch.float8_e4m3fn), 1.0),
+        (torch.nn.Parameter(torch.ones(3)), 1.0),
     ],
     ids=str,
 )
 def test_odd_arrays_have_a_distribution_too(tmp_path, array, mean):
     held = metrics_of(tmp_path, {"x": array})["x"]
     assert held["mean"] == pytest.approx(mean)
-    assert sum(held["counts"]) + held["num_nonfinite"] == array.size
+    num = array.numel() if isinstance(array, torch.Tensor) else array.size
+    assert sum(held["counts"]) + held["num_nonfinite"] == num
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (pandas.Series(["a", None], dtype=object), ["a", None]),
+        (pandas.Categorical(["a", "b"]), ["a", "b"]),
+        (np.array(["a"]), ["a"]),
+        (np.array(["2024-01-02", "NaT"], dtype="M8[D]"), ["2024-01-02", None]),
+        (np.array([(1, 0.5)], dtype=[("a", "i4"), ("b", "f8")]), [{"a": 1, "b": 0.5}]),
+        (np.longdouble(0.5), 0.5),
+        (np.ma.masked, None),
+        (np.ma.array([7.0], mask=[1]), None),
+        (torch.zeros(0), []),
+        (torch.tensor(0.5, dtype=torch.bfloat16), 0.5),
+        (decimal.Decimal("1e-400"), 0.0),
+        (fractions.Fraction(10**5000, 3), f"{hex(10**5000)}/3"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_distribution_is_its_values(tmp_path, value, kept):
+    body = body_of(tmp_path, {STEP: 1, "x": value})
+    assert body["metrics"] == {"x": kept}
+    assert "num_lost" not in body
 
 
 def test_images_in_lists_figures_and_html_are_files(tmp_path):

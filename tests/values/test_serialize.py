@@ -9,6 +9,7 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import fractions
 import functools
 import math
 import signal
@@ -33,14 +34,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slime_logging.demo.namespace import ppo_namespace
+from slime_logging.values.json_scalars import MAX_TEXT_CHARS
 from slime_logging.values.metric import metric_to_json
-from slime_logging.values.serialize import (
-    MAX_DEPTH,
-    MAX_NODES,
-    MAX_TEXT_CHARS,
-    arguments_to_json,
-    to_json,
-)
+from slime_logging.values.serialize import arguments_to_json, to_json
+from slime_logging.values.walk import MAX_DEPTH, MAX_NODES
 
 
 class Colour(enum.Enum):
@@ -133,11 +130,14 @@ CASES: dict[str, tuple[Any, Any]] = {
     "bytes that are no text": (b"\xff\x00", "base64:/wA="),
     "bytearray": (bytearray(b"text"), "text"),
     "memoryview": (memoryview(b"text"), "text"),
+    "memoryview of numbers": (memoryview(np.array([[1, 2]])), [[1, 2]]),
     "path": (PurePosixPath("/a/b"), "/a/b"),
     "enum": (Colour.RED, "RED"),
     "flags": (Bits.A, "A"),
     "signal": (signal.SIGTERM, "SIGTERM"),
     "decimal": (decimal.Decimal("1.10"), "1.10"),
+    "fraction": (fractions.Fraction(1, 3), "1/3"),
+    "huge fraction": (fractions.Fraction(10**5000, 3), f"{hex(10**5000)}/3"),
     "date": (datetime.date(2024, 1, 2), "2024-01-02"),
     "time": (datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.timezone.utc), "2024-01-02T03:00:00+00:00"),
     "duration": (datetime.timedelta(hours=1), "1:00:00"),
@@ -189,6 +189,10 @@ CASES: dict[str, tuple[Any, Any]] = {
     "numpy nan": (np.float64("nan"), "NaN"),
     "small array": (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
     "large array": (np.zeros((100, 3)), "<ndarray 100x3 float64 on cpu>"),
+    "long double": (np.longdouble(0.5), 0.5),
+    "long complex": (np.clongdouble(1 + 2j), "(1+2j)"),
+    "empty tensor": (torch.zeros(0, 3), []),
+    "sparse tensor of one": (torch.tensor([1.5]).to_sparse(), 1.5),
     "numpy time": (np.datetime64("2024-01-02"), "2024-01-02"),
 }  # fmt: skip
 
