@@ -35,7 +35,7 @@ from slime_logging.session.lifetime import (
     tell,
 )
 from slime_logging.session.naming import find_by_job
-from slime_logging.session.session import join, start_primary
+from slime_logging.session.starting import join, start_primary
 from slime_logging.settings.flags import unheard
 from slime_logging.settings.settings import Settings
 

@@ -11,27 +11,24 @@ ends with whoever started it.
 
 from __future__ import annotations
 
-import os
-import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from slime_logging.backends import new_backend
-from slime_logging.backends.base import Backend, Readable, ShowsMedia, Writer
+from slime_logging.backends.base import Backend, Writer
 from slime_logging.backends.channel import Channel
+from slime_logging.backends.reading import READ_TIMEOUT_S, ReaderProcess
 from slime_logging.backends.table import BACKENDS, require_packages
 from slime_logging.errors import TrackingError, TryAgain
-from slime_logging.values.json_value import Json
-from slime_logging.values.row import Point, Row
+from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
 
 OPEN_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 60.0
-READ_TIMEOUT_S = 120.0
 CLOSE_SLACK_S = 1.0
 
 
-class BackendProcess:
+class BackendProcess(ReaderProcess):
     """A tracker: each `open` of it in a new process, and what reads a run in one besides."""
 
     def __init__(
@@ -41,15 +38,11 @@ class BackendProcess:
         open_timeout_s: float = OPEN_TIMEOUT_S,
         read_timeout_s: float = READ_TIMEOUT_S,
     ) -> None:
-        self.name = name
+        super().__init__(name, read_timeout_s=read_timeout_s)
         self.page = ""
-        self._form = new_backend(name)
         self.is_durable = self._form.is_durable
         self._open_timeout_s = open_timeout_s
-        self._read_timeout_s = read_timeout_s
         self._process: Channel | None = None
-        self._num_streams = 0
-        self._reading: tuple[Channel, tuple[RunFacts, dict[str, str]]] | None = None
 
     def open(self, run: RunFacts, writer: Writer) -> None:
         """Open the tracker in a new process.
@@ -89,55 +82,6 @@ class BackendProcess:
             self._call("close", timeout_s + CLOSE_SLACK_S, exit_code, timeout_s)
         finally:
             self._release()
-
-    def points(self, row: Row) -> list[Point]:
-        """Those of the backend."""
-        return cast(Readable, self._form).points(row)
-
-    def read_points(self, run: RunFacts) -> Iterator[Point]:
-        """Every point that the tracker holds for the run."""
-        return self._stream("read_points", run)
-
-    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
-        """Those of the backend."""
-        return cast(ShowsMedia, self._form).media(row, run)
-
-    def read_media(self, run: RunFacts) -> Iterator[Point]:
-        """Every table and image that the tracker holds for the run."""
-        return self._stream("read_media", run)
-
-    def config_as_held(self, config: RunConfig) -> dict[str, Json]:
-        """That of the backend."""
-        return cast(Readable, self._form).config_as_held(config)
-
-    def read_config(self, run: RunFacts) -> dict[str, Json]:
-        """The configuration that the tracker holds for the run."""
-        held: dict[str, Json] = self._reader(run).call("read_config", self._read_timeout_s, run)
-        return held
-
-    def _stream(self, verb: str, run: RunFacts) -> Iterator[Point]:
-        reader = self._reader(run)
-        self._num_streams += 1
-        mine = self._num_streams
-        items = reader.call(verb, self._read_timeout_s, run)
-        while items:
-            yield from items
-            if mine != self._num_streams:
-                raise RuntimeError("one reading at a time")
-            items = reader.call("go_on", self._read_timeout_s)
-
-    def _reader(self, run: RunFacts) -> Channel:
-        """The process that reads a run: one for all that is read of it, as long as this object
-        lives. A vendor may fix its place when it is loaded, so another run has another one.
-        """
-        reader, of = self._reading or (None, None)
-        if reader is None or reader.is_gone or of != (run, dict(os.environ)):
-            if reader is not None:
-                reader.kill()
-            reader = Channel(self.name)
-            weakref.finalize(self, reader.kill)
-            self._reading = reader, (run, dict(os.environ))
-        return reader
 
     def _call(self, verb: str, timeout_s: float, *arguments: Any) -> Any:
         if self._process is None:

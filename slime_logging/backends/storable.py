@@ -91,6 +91,11 @@ def as_double(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+def comparable(value: float | str) -> float | str:
+    """NaN as text: it is not equal to itself, but NaN was held where NaN was given."""
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
 def storable(value: Json) -> Json:
     """The value for a strict JSON store: non-finite floats and integers beyond 64 bits become
     text.

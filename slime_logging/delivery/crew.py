@@ -101,27 +101,12 @@ class Crew:
             member.process = start_tracker(
                 "slime_logging.delivery.child", {}, member.errors.fileno()
             )
-            self._say(member, self._first_line(member.tracker))
+            self._say(member, _first_line(self._spec, member.tracker) | self._told)
         except OSError:
             self._pause(member, now_s)
             return
         if self._end is not None:
             self._tell_end(member)
-
-    def _first_line(self, tracker: str) -> dict[str, Any]:
-        spec = self._spec
-        return {
-            "tracker": tracker,
-            "directory": spec.directory,
-            "label": spec.label,
-            "only": spec.only,
-            "start": spec.start,
-            "pid": spec.pid,
-            "is_shared": spec.is_shared,
-            "options": spec.options,
-            "environment": spec.environment.get(tracker, {}),
-            **self._told,
-        }
 
     def _tell_end(self, member: _Member) -> None:
         assert self._end is not None
@@ -141,7 +126,8 @@ class Crew:
         code = member.process.returncode
         is_over = self._end is not None and code in (CLOSED_CODE, LEFT_CODE)
         self._forget(member)
-        kill_children(except_for=self._pids())
+        others = (each.process for each in self._members)
+        kill_children(except_for=frozenset(each.pid for each in others if each is not None))
         if is_over:
             member.is_done = True
         else:
@@ -161,5 +147,17 @@ class Crew:
                     file.close()
         member.process, member.errors = None, None
 
-    def _pids(self) -> frozenset[int]:
-        return frozenset(each.process.pid for each in self._members if each.process is not None)
+
+def _first_line(spec: DeliverySpec, tracker: str) -> dict[str, Any]:
+    """What a child is told of the spec: its own tracker's variables, and nobody else's."""
+    return {
+        "tracker": tracker,
+        "directory": spec.directory,
+        "label": spec.label,
+        "only": spec.only,
+        "start": spec.start,
+        "pid": spec.pid,
+        "is_shared": spec.is_shared,
+        "options": spec.options,
+        "environment": spec.environment.get(tracker, {}),
+    }

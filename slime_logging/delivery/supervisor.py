@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,6 @@ TERM_PATIENCE_S = 8.0
 
 RECORD_S = 5.0
 """How long a follower waits for the job's own word of how it ended."""
-
-QUIET_S = 20.0
-"""After the primary ended, trackers are closed when nobody wrote for so long; a later row opens
-them again.
-"""
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -91,11 +87,11 @@ class Supervisor:
             return
         self._host.begin()
         try:
-            self._follow_primary()
+            self._deliver_while(self._writers.is_owner_alive)
             ending = self._ending()
             self._end(ending)
             while self._wait_for_further_rows():
-                self._follow_writers()
+                self._deliver_while(self._writers.are_others_at_work)
                 self._end(ending)
         finally:
             self._host.end()
@@ -115,16 +111,9 @@ class Supervisor:
             time.sleep(TICK_S)
         return True
 
-    def _follow_primary(self) -> None:
+    def _deliver_while(self, goes_on: Callable[[], bool]) -> None:
         self._crew.begin()
-        while self._writers.is_owner_alive():
-            if self._is_superseded() or self._is_out_of_grace(self._patience_s):
-                return
-            self._tick()
-
-    def _follow_writers(self) -> None:
-        self._crew.begin()
-        while self._writers.are_others_alive() and not self._writers.are_quiet(QUIET_S):
+        while goes_on():
             if self._is_superseded() or self._is_out_of_grace(self._patience_s):
                 return
             self._tick()

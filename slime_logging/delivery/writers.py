@@ -13,6 +13,10 @@ from slime_logging.record.reading import read_opening
 from slime_logging.record.run import RunDirectory
 
 CHECK_INTERVAL_S = 1.0
+QUIET_S = 20.0
+"""After the primary ended, trackers are closed when nobody wrote for so long; a later row opens
+them again.
+"""
 
 
 class Writers:
@@ -64,10 +68,10 @@ class Writers:
         self._look(is_due=is_certain)
         return self._has_grown
 
-    def are_quiet(self, seconds: float) -> bool:
-        """Whether no journal grew for so long."""
+    def are_others_at_work(self) -> bool:
+        """Whether any lives, and a journal grew within `QUIET_S`."""
         self._look()
-        return time.monotonic() - self._grown_at_s >= seconds
+        return self.are_others_alive() and time.monotonic() - self._grown_at_s < QUIET_S
 
     def _look(self, *, is_due: bool = False) -> None:
         now_s = time.monotonic()

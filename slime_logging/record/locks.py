@@ -1,10 +1,9 @@
 """Who writes and who delivers a run: locks that die with the process that holds them.
 
     primary.lock             held by the living primary
-    supervisor.lock          held by the process that delivers the whole run, started by the primary
-    delivery.lock            shared by the living processes that deliver, or held by one
-    `slime-logging sync` delivery/<journal>.lock  held by the living process that delivers this
-    journal itself
+    supervisor.lock          held by the process that delivers the whole run
+    delivery.lock            shared by the living processes that deliver, or held by one `sync`
+    delivery/<journal>.lock  held by the living process that delivers this journal itself
 
 Policy: a lock is never waited for. A forked child lets go of the inherited descriptors without
 releasing its parent's locks.
@@ -106,7 +105,7 @@ class RunLocks:
         """Say that this process delivers its own journals, by the name of its main one, until it
         ends or `unlock`.
         """
-        self._own_fd = _open_lock(self._own_lock(journal))
+        self._own_fd = _open_lock(_own_lock(self._path, journal))
         _flock(self._own_fd, fcntl.LOCK_EX)
 
     def give(self, start: Callable[[int], None]) -> None:
@@ -122,7 +121,7 @@ class RunLocks:
 
     def is_held(self, journal: str) -> bool:
         """Whether a living process holds this journal; also when nobody can tell."""
-        return is_taken(self._own_lock(journal)) is not False
+        return is_taken(_own_lock(self._path, journal)) is not False
 
     def unlock(self) -> None:
         """Let go of all locks; in a forked child without releasing the parent's."""
@@ -132,9 +131,6 @@ class RunLocks:
             if fd >= 0:
                 os.close(fd)
         self._lock_fd = self._delivery_fd = self._own_fd = self._supervisor_fd = -1
-
-    def _own_lock(self, journal: str) -> Path:
-        return self._path / "delivery" / f"{Path(journal).name}.lock"
 
     def _hold_delivery(self, kind: int, why: str) -> None:
         if self._delivery_fd >= 0:
@@ -165,6 +161,10 @@ def is_taken(path: Path) -> bool | None:
     finally:
         os.close(fd)
     return False
+
+
+def _own_lock(run: Path, journal: str) -> Path:
+    return run / "delivery" / f"{Path(journal).name}.lock"
 
 
 def _open_lock(path: Path) -> int:

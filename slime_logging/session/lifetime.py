@@ -25,7 +25,8 @@ from slime_logging.delivery.notices import read_notices
 from slime_logging.delivery.result import DeliveryResult
 from slime_logging.hosts.rendezvous import find
 from slime_logging.redaction.redact import safe_exception_text
-from slime_logging.session.session import Session, join
+from slime_logging.session.session import Session
+from slime_logging.session.starting import join
 from slime_logging.settings.options import OPTIONS
 
 logger = logging.getLogger("slime_logging")

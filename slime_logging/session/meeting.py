@@ -26,7 +26,8 @@ from slime_logging.record.entries import Opening
 from slime_logging.record.journal import is_written
 from slime_logging.record.reading import read_opening
 from slime_logging.record.run import RunDirectory, check_run_id, mint_run_id
-from slime_logging.session.session import JOIN_WAIT_S, Session, join, start_primary
+from slime_logging.session.session import Session
+from slime_logging.session.starting import JOIN_WAIT_S, join, start_primary
 from slime_logging.settings.settings import Settings
 
 POLL_S = 0.1

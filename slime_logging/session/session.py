@@ -1,50 +1,28 @@
 """One process's part in a run: what it records, and what it delivers itself.
 
-Policy: starting is strict (a mistake in flags or role file raises before anything is made), the
-rest is quiet. Which process delivers what is decided here, once:
-
-- the primary delivers every journal that it sees and whose process does not deliver it itself;
-- a process that sees the primary's run directory leaves delivery to it, unless it asked for a
-  client of its own (policy `shared`, or `init_wandb_secondary`) and W&B is online;
-- a process that does not see it keeps its journal in a directory of its own host (`outpost`).
+Policy: whatever is done with a session is quiet; its start (`starting`) is strict.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from slime_logging.backends.table import require_packages, tracker_environment
+from slime_logging.backends.table import tracker_environment
 from slime_logging.delivery.result import DeliveryResult
 from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.hosts.relay import flush
-from slime_logging.hosts.rendezvous import APPEAR_S, RunAddress, publish, see, tell_when_waiting
+from slime_logging.hosts.rendezvous import RunAddress
 from slime_logging.hosts.roles import roles_that_never_joined
 from slime_logging.layout.scope import (
-    UNPREFIXED_ROLES,
-    RoleConfig,
-    has_own_values,
     late_values,
-    own_values,
-    possible_scopes,
-    primary_scopes,
-    process_label,
-    run_roles,
     scope_of,
-    to_json_mapping,
 )
-from slime_logging.record.entries import Opening
-from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import (
-    RANK_EXPECTED,
     RANK_LATE,
-    RANK_OWN,
-    RANK_POSSIBLE,
     Recorder,
 )
 from slime_logging.record.run import (
@@ -55,18 +33,13 @@ from slime_logging.record.run import (
 from slime_logging.record.samples import SampleStore, by_step
 from slime_logging.redaction.redact import Redactor, safe_exception_text
 from slime_logging.session.delivering import OwnDelivery, is_host_unattended
-from slime_logging.session.description import describe_run, redactor_of, shown_options
-from slime_logging.session.naming import chosen_run_id
+from slime_logging.session.description import shown_options
 from slime_logging.session.outpost import Outpost
-from slime_logging.session.process import calling_module, process_facts, rank_of, world_rank
-from slime_logging.session.surprises import tell_all, tell_own
+from slime_logging.session.surprises import tell_all
 from slime_logging.settings.settings import Settings
 from slime_logging.values.samples import samples_name
 
 logger = logging.getLogger("slime_logging")
-
-JOIN_WAIT_S = 30.0
-"""How long a process that knows only the run's id waits for the primary to make the run."""
 
 FLUSH_S = 10.0
 """How long the end of the primary waits for other hosts to bring what they have, seconds."""
@@ -78,7 +51,7 @@ NEVER_JOINED = (
 
 
 class Session:
-    """A process that takes part in a run. Made by `start_primary` or `join`.
+    """A process that takes part in a run. Made in `starting`.
 
     `log`, `log_config`, `finish` and `leave` never raise for a reason outside of the caller's own
     arguments.
@@ -143,24 +116,11 @@ class Session:
         self.is_finished = True
         self.recorder.finish(exit_code)
         self.directory.locks.unlock()
-        self._settle_with_other_hosts()
+        _settle_with_other_hosts(self)
         if self._delivery is None:
             return []
         code = exit_code if self.is_primary else None
         return self._delivery.wait(code, self.settings.finish_timeout_s)
-
-    def _settle_with_other_hosts(self) -> None:
-        """Have the rows of hosts that do not see the run's directory brought to it; bounded."""
-        if self.outpost is not None:
-            text = self.outpost.wait(self.recorder.opening.journal)
-            if text:
-                logger.error("slime_logging: %s", text)
-        elif self.is_primary:
-            flush(self.address, FLUSH_S)
-            tell_all(self.directory)
-            absent = roles_that_never_joined(self.directory)
-            if absent:
-                logger.error(NEVER_JOINED, ", ".join(absent), self.directory.path)
 
     @property
     def address(self) -> RunAddress:
@@ -192,7 +152,9 @@ class Session:
         """
         spec = self._spec(run, trackers, is_shared=is_shared)
         if trackers or self.is_primary or is_host_unattended(self.directory, run, spec):
-            self._delivery = OwnDelivery(self.directory, run, spec, self._safe_text)
+            self._delivery = OwnDelivery(
+                self.directory, run, spec, partial(safe_exception_text, self.redactor)
+            )
 
     def _spec(self, run: RunFile, trackers: tuple[str, ...], *, is_shared: bool) -> DeliverySpec:
         opening = self.recorder.opening
@@ -214,166 +176,16 @@ class Session:
             environment={name: tracker_environment(name) for name in trackers},
         )
 
-    def _safe_text(self, error: BaseException) -> str:
-        return safe_exception_text(self.redactor, error)
 
-
-def start_primary(args: Namespace, settings: Settings, role: str | None) -> Session:
-    """Make the run, or continue it, and record the configuration of every role that is known.
-
-    Raises:
-        SettingsError, RoleConfigError, MissingBackendError: a mistake, before anything was made.
-        RunConflictError: the run has a living primary.
-        OSError: the run's directory cannot be made.
-    """
-    redactor = redactor_of(args, settings)
-    require_packages(*settings.delivers)
-    with chosen_run_id(args, settings, redactor) as run_id:
-        return _primary(args, settings, role, redactor, settings.directory / run_id)
-
-
-def _primary(
-    args: Namespace, settings: Settings, role: str | None, redactor: Redactor, path: Path
-) -> Session:
-    scopes = primary_scopes(args, redactor, settings.logged_environment())
-    possible = possible_scopes(args, redactor)
-    directory = RunDirectory(path)
-    directory.create()
-    directory.locks.lock()
-    try:
-        run = directory.start(
-            describe_run(directory.path.name, settings, run_roles(args), redactor)
-        )
-        opening = _opening(run, role, is_primary=True, rank=None)
-        session = _session(args, settings, directory, opening, redactor)
-    except BaseException:
-        directory.locks.unlock()
-        raise
-    for rank, of_rank in ((RANK_EXPECTED, scopes), (RANK_POSSIBLE, possible)):
-        for scope, values in of_rank.items():
-            known = {"wandb_run_id": run.run_id} if "wandb_run_id" in values else {}
-            session.recorder.config(scope, rank, {**values, **known})
-    if scope_of(role) or isinstance(args, RoleConfig):
-        session.recorder.config(scope_of(role, args), RANK_OWN, own_values(args, redactor))
-    _record_process(session, args)
-    session.recorder.config("", RANK_OWN, {"redacted_keys": list(redactor.hidden)})
-    session.minted_id = None if settings.run_id else run.run_id
-    publish(args, session.address)
-    session.deliver(run, settings.delivers, is_shared=run.is_shared)
-    return session
-
-
-def join(
-    args: Namespace,
-    settings: Settings,
-    role: str | None,
-    address: RunAddress,
-    *,
-    wants_client: bool = False,
-) -> Session:
-    """Join a run that another process made, with the configuration of one role.
-
-    Args:
-        args: the role's own arguments.
-        settings: of this process.
-        role: None for a process without a configuration of its own.
-        address: the run.
-        wants_client: open a W&B client of this process's own, where W&B is online.
-
-    Raises:
-        MissingBackendError, SettingsError, OSError: as `start_primary`.
-    """
-    redactor = redactor_of(args, settings)
-    directory, outpost = _visible_directory(address, settings), None
-    if directory is not None:
-        run = directory.read()
-        wants_client = (
-            (wants_client or settings.writer == "shared")
-            and run.is_shared
-            and settings.is_wandb_online
-            and settings.is_delivering
-        )
-        delivers: tuple[str, ...] = ("wandb",) if wants_client else ()
-    else:
-        outpost = Outpost(args, address, settings, redactor)
-        directory, run, delivers = outpost.directory, outpost.run, outpost.delivers
-        require_packages(*delivers)
-        outpost.tell(role)
-    rank = rank_of(args) if role is not None else world_rank()
-    opening = _opening(run, role, is_primary=False, rank=rank, delivers=delivers)
-    try:
-        session = _session(args, settings, directory, opening, redactor)
-    except BaseException:
-        directory.locks.unlock()
-        raise
-    session.outpost = outpost
-    if has_own_values(role, args):
-        values = own_values(args, redactor)
-        session.recorder.config(scope_of(role, args), RANK_OWN, values)
-        if role is not None and outpost is None and not isinstance(args, RoleConfig):
-            tell_own(directory, opening, scope_of(role), values)
-    _record_process(session, args)
-    session.deliver(run, delivers, is_shared=run.is_shared)
-    return session
-
-
-def _visible_directory(address: RunAddress, settings: Settings) -> RunDirectory | None:
-    if address.directory is not None:
-        is_shared = os.access(address.directory.parent, os.X_OK)
-        return see(address, APPEAR_S if is_shared else 0.0)
-    place = Path(settings.directory) / address.run_id
-    beside = RunAddress(run_id=address.run_id, directory=place)
-    what = f"the run {address.run_id} in {place} (up to {JOIN_WAIT_S:.0f} s)"
-    return tell_when_waiting(what, lambda: see(beside, JOIN_WAIT_S))
-
-
-def _opening(
-    run: RunFile,
-    role: str | None,
-    *,
-    is_primary: bool,
-    rank: int | None,
-    delivers: tuple[str, ...] = (),
-) -> Opening:
-    return Opening(
-        run_id=run.run_id,
-        journal=journal_name(role or ("primary" if is_primary else calling_module()), rank),
-        role=role,
-        is_primary=is_primary,
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        start=run.num_starts,
-        time_s=now_s(),
-        delivers=delivers,
-    )
-
-
-def _session(
-    args: Namespace,
-    settings: Settings,
-    directory: RunDirectory,
-    opening: Opening,
-    redactor: Redactor,
-) -> Session:
-    recorder = Recorder(directory, opening, redactor)
-    return Session(args, settings, directory, recorder, redactor)
-
-
-def _record_process(session: Session, args: Namespace) -> None:
-    """The facts of this process: under `<role>/process/` for a role, else in one value under
-    `process/`.
-    """
-    facts = session.redactor.config(to_json_mapping(process_facts(args)))
-    role = session.role
-    if role is None:
-        journal = session.recorder.opening.journal
-        label = "primary" if session.is_primary else process_label(facts, journal)
-        session.recorder.config("", RANK_OWN, {f"process/{label}": dict(facts)})
-    elif role in UNPREFIXED_ROLES:
-        session.recorder.config(
-            "", RANK_OWN, {f"{role}/process/{key}": value for key, value in facts.items()}
-        )
-    else:
-        session.recorder.config(
-            role, RANK_OWN, {f"process/{key}": value for key, value in facts.items()}
-        )
+def _settle_with_other_hosts(session: Session) -> None:
+    """Have the rows of hosts that do not see the run's directory brought to it; bounded."""
+    if session.outpost is not None:
+        text = session.outpost.wait(session.recorder.opening.journal)
+        if text:
+            logger.error("slime_logging: %s", text)
+    elif session.is_primary:
+        flush(session.address, FLUSH_S)
+        tell_all(session.directory)
+        absent = roles_that_never_joined(session.directory)
+        if absent:
+            logger.error(NEVER_JOINED, ", ".join(absent), session.directory.path)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from slime_logging.backends.base import Writer
-from slime_logging.backends.tensorboard import backend as backend_module
 from slime_logging.backends.tensorboard.backend import TensorboardBackend
+from slime_logging.backends.tensorboard.reading import directory_of
 from slime_logging.errors import TryAgain
 from slime_logging.values.run import RunConfig, RunFacts
 from tests.backends import scenario
@@ -245,6 +245,6 @@ def test_tensorflow_and_torch_are_not_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("role", ["..", ".", "../..", ".hidden", "a/../b"])
 def test_no_role_leads_out_of_the_runs_folder(role: str) -> None:
     """A role's directory is one name below the run's."""
-    name = backend_module._directory(role)
+    name = directory_of(role)
     assert "/" not in name
     assert not name.startswith(".")

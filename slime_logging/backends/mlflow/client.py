@@ -7,14 +7,13 @@ within the server's limits for a request.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from slime_logging.backends.local_store import one_at_a_time
 from slime_logging.backends.mlflow.form import table_text
-from slime_logging.backends.storable import digest
+from slime_logging.backends.storable import comparable, digest
 
 RUN_TAG = "slime_logging.run_id"
 _BATCH_METRICS = 1000
@@ -62,22 +61,19 @@ class MlflowRun:
         self, experiment: str, artifacts: str | None, name: str, tags: Mapping[str, str]
     ) -> None:
         """Find the run by its tag, or create it; either way it is RUNNING afterwards."""
-        with one_at_a_time(self._lock):
-            self._open(experiment, artifacts, {"run_name": name, "tags": tags})
-
-    def _open(self, experiment: str, artifacts: str | None, first: Mapping[str, Any]) -> None:
         client = self._client
-        found = client.get_experiment_by_name(experiment)
-        experiment_id = (
-            found.experiment_id if found else _create_experiment(client, experiment, artifacts)
-        )
-        run = _find(client, experiment_id, self._our_id)
-        if run is None:
-            tags = {**first["tags"], RUN_TAG: self._our_id}
-            run = client.create_run(experiment_id, tags=tags, run_name=first["run_name"])
-        elif run.info.status != "RUNNING":
-            client.update_run(run.info.run_id, status="RUNNING")
-        self._run_id = run.info.run_id
+        with one_at_a_time(self._lock):
+            found = client.get_experiment_by_name(experiment)
+            experiment_id = (
+                found.experiment_id if found else _create_experiment(client, experiment, artifacts)
+            )
+            run = _find(client, experiment_id, self._our_id)
+            if run is None:
+                own = {**tags, RUN_TAG: self._our_id}
+                run = client.create_run(experiment_id, tags=own, run_name=name)
+            elif run.info.status != "RUNNING":
+                client.update_run(run.info.run_id, status="RUNNING")
+            self._run_id = run.info.run_id
 
     def attach(self, experiment: str) -> bool:
         """Find the run for reading; False where there is none."""
@@ -137,13 +133,13 @@ class MlflowRun:
         for key in sorted(self._client.get_run(self._run_id).data.metrics):
             for metric in self._client.get_metric_history(self._run_id, key):
                 value = float(metric.value)
-                yield key, "NaN" if math.isnan(value) else value, metric.timestamp, metric.step
+                yield key, comparable(value), metric.timestamp, metric.step
 
     def texts(self, folder: str) -> Iterator[str]:
         """The texts of all artifacts in a folder, by name."""
         found = self._client.list_artifacts(self._run_id, folder)
         for artifact in sorted(found, key=lambda one: str(one.path)):
-            yield self._text(artifact.path)
+            yield _text(self._client, self._run_id, artifact.path)
 
     def tables(self) -> Iterator[tuple[str, str]]:
         """Path and digest of every table of samples."""
@@ -153,14 +149,14 @@ class MlflowRun:
                 if found.is_dir:
                     folders.append(found.path)
                 else:
-                    yield found.path, digest(self._text(found.path))
+                    yield found.path, digest(_text(self._client, self._run_id, found.path))
 
-    def _text(self, path: str) -> str:
-        import tempfile
 
-        with tempfile.TemporaryDirectory() as place:
-            file = self._client.download_artifacts(self._run_id, path, place)
-            return Path(file).read_text(encoding="utf-8")
+def _text(client: Any, run_id: str, path: str) -> str:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        return Path(client.download_artifacts(run_id, path, place)).read_text(encoding="utf-8")
 
 
 def _batches(values: Mapping[str, str]) -> Iterator[list[tuple[str, str]]]:

@@ -15,34 +15,23 @@ Policy:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from typing import Any
 
 from slime_logging.backends.base import Writer
 from slime_logging.backends.storable import Notices
 from slime_logging.backends.table import require_packages
-from slime_logging.backends.wandb import api as wandb_api
-from slime_logging.backends.wandb import offline as wandb_offline
 from slime_logging.backends.wandb.form import (
     ROW_KEY,
-    comparable,
     config_form,
-    history_point,
     history_rows,
 )
-from slime_logging.backends.wandb.media import (
-    KIND_SUFFIX,
-    OBJECT_PREFIX,
-    expected_mark,
-    held_mark,
-    held_objects,
-)
-from slime_logging.backends.wandb.options import client_settings, connection, is_online, local_root
+from slime_logging.backends.wandb.options import client_settings, is_online, local_root
+from slime_logging.backends.wandb.reading import WandbReader, alone
 from slime_logging.backends.wandb.session import Session
-from slime_logging.errors import BackendError, TryAgain, WillNeverWork
+from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.json_value import Json
-from slime_logging.values.row import Point, Row
+from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
 
 INIT_TIMEOUT_S = 20.0
@@ -57,7 +46,7 @@ has sent.
 """
 
 
-class WandbBackend:
+class WandbBackend(WandbReader):
     """The `Backend` and `Readable` for W&B."""
 
     name = "wandb"
@@ -79,7 +68,7 @@ class WandbBackend:
         if local_root(run) == run.directory:
             os.umask(0o077)
         session = Session()
-        with _alone():
+        with alone():
             url = session.open(settings, dict(run.axes), str(run.directory))
         self._session = session
         self.page = url if is_online(run) else ""
@@ -103,7 +92,7 @@ class WandbBackend:
             if key not in self._config or self._config[key] != value
         }
         if changed:
-            with _alone():
+            with alone():
                 self._opened().set_config(changed)
         self._config = held
 
@@ -118,7 +107,7 @@ class WandbBackend:
                     "rows",
                     f"metrics that W&B would drop are kept in another form, as in row {row.row_id}",
                 )
-        with _alone():
+        with alone():
             self._opened().write(batch)
         if batch:
             self._last_row = batch[-1][1][ROW_KEY]
@@ -129,90 +118,12 @@ class WandbBackend:
         if session is None:
             return
         try:
-            with _alone():
+            with alone():
                 session.close(exit_code, self._last_row, timeout_s)
         except WillNeverWork as error:
             raise TryAgain(f"W&B did not confirm the end of the run: {error}") from error
-
-    def points(self, row: Row) -> list[Point]:
-        """(row id, digest of step and metrics) for each history row."""
-        return [point for part in history_rows(row) if (point := history_point(part)) is not None]
-
-    def read_points(self, run: RunFacts) -> Iterator[Point]:
-        """The points in the run's `.wandb` files, or on the server."""
-        for row in self._history(run):
-            if (point := history_point(row)) is not None:
-                yield point
-
-    def media(self, row: Row, run: RunFacts) -> dict[str, Point]:
-        """The images, and offline the tables of samples too, by row, name and digest: of the tables
-        on a server W&B tells no content.
-        """
-        found: dict[str, Point] = {}
-        for part in history_rows(row):
-            for key in [key for key in part if key.endswith(KIND_SUFFIX)]:
-                name = key.removesuffix(KIND_SUFFIX)
-                if is_online(run) and part[key] != "image":
-                    continue
-                with suppress(OSError, ValueError):
-                    if mark := expected_mark(part, name, run.directory):
-                        found[name] = part[ROW_KEY], OBJECT_PREFIX + name, mark
-        return found
-
-    def read_media(self, run: RunFacts) -> Iterator[Point]:
-        """The objects in the history, with the files that lie beside the run's `.wandb` files."""
-        roots = [path.parent / "files" for path in wandb_offline.find_files(run)]
-        for row in self._history(run):
-            for name, held in held_objects(row).items():
-                if mark := held_mark(held, roots):
-                    yield str(row.get(ROW_KEY)), name, mark
-
-    def config_as_held(self, config: RunConfig) -> dict[str, Json]:
-        """The configuration in W&B's form, whole floats as integers."""
-        held: dict[str, Json] = comparable(config_form(config.values))
-        return held
-
-    def read_config(self, run: RunFacts) -> dict[str, Json]:
-        """The configuration in the run's `.wandb` files, or on the server."""
-        if is_online(run):
-            where = connection(run)
-            with _alone():
-                held = wandb_api.read_config(where)
-        else:
-            held = wandb_offline.read_config(run)
-        return {key: comparable(value) for key, value in held.items()}
-
-    def _history(self, run: RunFacts) -> Iterator[dict[str, Any]]:
-        if not is_online(run):
-            yield from wandb_offline.read_rows(run)
-            return
-        where = connection(run)
-        with _alone():
-            yield from wandb_api.read_history(where)
 
     def _opened(self) -> Session:
         if self._session is None:
             raise TryAgain("the W&B client is not open")
         return self._session
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Leave the client nothing of the job's: it would read `wandb/settings` in the job's directory,
-    and hand its service, which others can look into, the key in the environment. Whatever it raises
-    becomes an error of ours.
-    """
-    place, key = os.open(".", os.O_RDONLY), os.environ.pop("WANDB_API_KEY", None)
-    os.chdir("/")
-    os.environ["WANDB_ERROR_REPORTING"] = "false"
-    try:
-        yield
-    except BackendError:
-        raise
-    except Exception as error:
-        raise wandb_api.judge(error) from error
-    finally:
-        os.chdir(place)
-        os.close(place)
-        if key is not None:
-            os.environ["WANDB_API_KEY"] = key

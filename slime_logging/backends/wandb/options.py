@@ -92,12 +92,9 @@ def client_settings(
     """The settings of this writer's client, by the names of `wandb.Settings`."""
     online = is_online(run, environ)
     shared = online and writer.is_shared and not writer.is_sync
+    where = connection(run, environ)
     return {
-        **{
-            key: value
-            for key, value in connection(run, environ).items()
-            if key != "api_key" or online
-        },
+        **(where if online else {**where, "api_key": None}),
         "mode": ("shared" if shared else "online") if online else "offline",
         "resume": "allow",
         "reinit": "create_new",
