@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from slime_logging.roles.roles import parse_megatron_role_args
     from slime_logging.run import Run
     from slime_logging.settings.flags import add_tracking_arguments
+    from slime_logging.slime.wandb_run import wandb_run
     from slime_logging.tracking import (
         define_step_key_metric_group,
         finish_tracking,
@@ -61,6 +62,7 @@ __all__ = [
     "parse_megatron_role_args",
     "tracked",
     "update_tracking_open_metrics",
+    "wandb_run",
 ]
 
 _ROOMS = {
@@ -79,6 +81,7 @@ _ROOMS = {
     "joining": ("join",),
     "run": ("Run",),
     "settings.flags": ("add_tracking_arguments",),
+    "slime.wandb_run": ("wandb_run",),
     "tracking": (
         "define_step_key_metric_group",
         "finish_tracking",

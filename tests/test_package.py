@@ -54,7 +54,17 @@ MAY_IMPORT = {
     "trinity": {"joining", "run", "trinity"},
     "verl": {"joining", "run"},
     "tracking": {"errors", "hosts", "redaction", "session", "settings"},
-    "slime": {"layout", "redaction", "roles", "session", "settings", "slime", "tracking", "values"},
+    "slime": {
+        "layout",
+        "record",
+        "redaction",
+        "roles",
+        "session",
+        "settings",
+        "slime",
+        "tracking",
+        "values",
+    },
     "demo": {"", "backends", "cli", "demo", "layout", "roles", "settings", "values"},
     "report": {"backends", "delivery", "layout", "record", "redaction", "report", "values"},
     "cli": {
