@@ -16,7 +16,7 @@ Policy of every backend:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -103,6 +103,15 @@ class Readable(Protocol):
 
     def read_config(self, run: RunFacts) -> dict[str, Json]:
         """The configuration that the tracker holds for the run."""
+
+
+class Drops(Protocol):
+    """A backend whose tracker can be made to show some rows no more."""
+
+    def drop(self, rows: Iterable[Row]) -> None:
+        """Between `open` and `close`: show none of these rows any more. Harmless for those that the
+        tracker does not hold, and when it is done again.
+        """
 
 
 class ShowsMedia(Protocol):

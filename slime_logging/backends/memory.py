@@ -9,7 +9,7 @@ replay can be tested against it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slime_logging.backends.base import Writer
@@ -75,6 +75,12 @@ class MemoryBackend:
     def write(self, rows: Sequence[Row]) -> None:
         """Keep the rows."""
         self._opened().rows.extend(rows)
+
+    def drop(self, rows: Iterable[Row]) -> None:
+        """Forget the rows."""
+        gone = {row.row_id for row in rows}
+        held = self._opened().rows
+        held[:] = [row for row in held if row.row_id not in gone]
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:  # noqa: ARG002 - nothing to wait for
         """Note the exit code."""

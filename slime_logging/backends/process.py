@@ -11,7 +11,8 @@ ends with whoever started it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from slime_logging.backends import new_backend
@@ -26,6 +27,7 @@ from slime_logging.values.run import RunConfig, RunFacts
 OPEN_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 60.0
 CLOSE_SLACK_S = 1.0
+_DROPPED_ROWS = 1_000
 
 
 class BackendProcess(ReaderProcess):
@@ -41,6 +43,8 @@ class BackendProcess(ReaderProcess):
         super().__init__(name, read_timeout_s=read_timeout_s)
         self.page = ""
         self.is_durable = self._form.is_durable
+        if hasattr(self._form, "drop"):
+            self.drop = self._drop
         self._open_timeout_s = open_timeout_s
         self._process: Channel | None = None
 
@@ -82,6 +86,11 @@ class BackendProcess(ReaderProcess):
             self._call("close", timeout_s + CLOSE_SLACK_S, exit_code, timeout_s)
         finally:
             self._release()
+
+    def _drop(self, rows: Iterable[Row]) -> None:
+        rest = iter(rows)
+        while chunk := list(islice(rest, _DROPPED_ROWS)):
+            self._call("drop", CALL_TIMEOUT_S, chunk)
 
     def _call(self, verb: str, timeout_s: float, *arguments: Any) -> Any:
         if self._process is None:

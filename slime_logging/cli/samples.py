@@ -71,10 +71,14 @@ def show_samples(directory: RunDirectory, step: float | None, limit: int, *, as_
 
 
 def sample_tables(directory: RunDirectory) -> list[Table]:
-    """Every table of samples that the run's rows refer to, journal by journal."""
+    """Every table of samples that the run's rows refer to, journal by journal, but for those that a
+    later start replaced.
+    """
+    from slime_logging.delivery.rewind import rewinds_of
     from slime_logging.delivery.status import journal_rows
     from slime_logging.values.samples import references
 
+    rewinds = rewinds_of(directory)
     return [
         Table(
             name=name,
@@ -85,6 +89,7 @@ def sample_tables(directory: RunDirectory) -> list[Table]:
             time_s=row.time_s,
         )
         for row in journal_rows(directory)
+        if not rewinds.is_replaced(row)
         for name, file in references(row.metrics)
     ]
 

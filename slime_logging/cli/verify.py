@@ -76,6 +76,7 @@ def verify(
 def _print(verdict: Verdict, *, is_running: bool) -> None:
     out = console()
     rows = f"{verdict.num_rows:,} rows ({verdict.num_points:,} points)"
+    rows += f", {verdict.num_dropped:,} dropped for a later start's" if verdict.num_dropped else ""
     head = f"{verdict.backend}: {rows}, {verdict.num_keys:,} config keys"
     head += f", {verdict.num_media:,} samples or images" if verdict.num_media else ""
     is_on_its_way = is_running and not (verdict.doubled or verdict.unknown or verdict.unreadable)

@@ -25,6 +25,7 @@ from slime_logging.delivery.attempts import Attempts
 from slime_logging.delivery.feed import Feed
 from slime_logging.delivery.ledger import Ledger
 from slime_logging.delivery.refused import RefusedRows
+from slime_logging.delivery.rewind import Dropping
 from slime_logging.delivery.source import Batch
 from slime_logging.errors import BackendError, TryAgain, WillNeverWork
 from slime_logging.record.entries import Opening
@@ -80,6 +81,7 @@ class HandOver:
             slowest_s=assignment.slowest_s,
         )
         self._refused = RefusedRows(assignment, safe_text)
+        self._dropping = Dropping(assignment.directory, self._backend)
         self._pending: Batch | None = None
         self._config_at_s = 0.0
 
@@ -208,8 +210,9 @@ class HandOver:
         return cursor.place(opening.journal).confirmed
 
     def _write_pending(self, batch: Batch) -> None:
-        rows = [row for row in batch.rows if not self._there.answers_for(row)]
         try:
+            remaining = self._dropping.remaining(batch.rows)
+            rows = [row for row in remaining if not self._there.answers_for(row)]
             num_aside = self._write(rows)
         except TryAgain:
             self._doubt()

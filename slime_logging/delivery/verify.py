@@ -11,6 +11,7 @@ from typing import cast
 from slime_logging.backends.base import Backend, Readable, ShowsMedia
 from slime_logging.backends.process import backend_of_anyone
 from slime_logging.delivery.digests import difference, digest_of, digests_of
+from slime_logging.delivery.rewind import Rewinds, dropper, rewinds_of
 from slime_logging.delivery.status import journal_config, journal_rows
 from slime_logging.record.reading import UnreadableJournal, unreadable_journals
 from slime_logging.record.run import RunDirectory
@@ -38,7 +39,8 @@ class Verdict:
 
     `media` names the samples and images that are not there as they were logged, of `num_media`.
     `num_points` counts what the tracker should hold (W&B and TensorBoard: one a row, MLflow: one a
-    metric).
+    metric). `num_dropped` rows are in the journals alone: the tracker dropped them for those of a
+    later start.
     """
 
     backend: str
@@ -51,6 +53,7 @@ class Verdict:
     num_keys: int
     media: tuple[str, ...] = ()
     num_media: int = 0
+    num_dropped: int = 0
     unreadable: tuple[UnreadableJournal, ...] = ()
 
     @property
@@ -71,49 +74,66 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
     readable = cast(Readable, tracker)
     # The tracker first: of a running job, what it holds is then in the journals too.
     held = digests_of(readable.read_points(facts))
+    rows = _Shown(directory, tracker)
     counts = [0, 0]
-    expected = digests_of(_counted_points(directory, readable, counts))
+    expected = digests_of(_counted_points(rows, readable, counts))
     lacking, extra = difference(expected, held)
     config = journal_config(directory, facts.roles)
     wanted = readable.config_as_held(config)
     extras = [p for p in readable.read_points(facts) if digest_of(p) in extra] if extra else []
     known = set(expected) if extras else set()
-    media, num_media = _media_lacking(directory, tracker, facts)
+    media, num_media = _media_lacking(rows, tracker, facts)
     return Verdict(
         backend=backend,
         num_rows=counts[0],
         num_points=counts[1],
-        missing=tuple(_rows_lacking(directory, readable, lacking)),
+        missing=tuple(_rows_lacking(rows, readable, lacking)),
         doubled=tuple({p: None for p in extras if digest_of(p) in known}),
         unknown=tuple({p: None for p in extras if digest_of(p) not in known}),
         config=_differences(wanted, readable.read_config(facts)),
         num_keys=len(wanted),
         media=media,
         num_media=num_media,
+        num_dropped=rows.num_dropped,
         unreadable=tuple(unreadable_journals(directory)),
     )
 
 
-def _counted_points(
-    directory: RunDirectory, readable: Readable, counts: list[int]
-) -> Iterator[Point]:
-    for row in journal_rows(directory):
+class _Shown:
+    """The rows that a tracker should show: all, or where it drops those that a later start
+    replaced, the others; `num_dropped` of the last pass.
+    """
+
+    def __init__(self, directory: RunDirectory, tracker: Backend) -> None:
+        self._directory = directory
+        self._rewinds = rewinds_of(directory) if dropper(tracker) else Rewinds()
+        self.num_dropped = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        self.num_dropped = 0
+        for row in journal_rows(self._directory):
+            if self._rewinds.is_replaced(row):
+                self.num_dropped += 1
+            else:
+                yield row
+
+
+def _counted_points(rows: _Shown, readable: Readable, counts: list[int]) -> Iterator[Point]:
+    for row in rows:
         points = readable.points(row)
         counts[0] += 1
         counts[1] += len(points)
         yield from points
 
 
-def _rows_lacking(directory: RunDirectory, readable: Readable, lacking: set[int]) -> Iterator[Row]:
+def _rows_lacking(rows: _Shown, readable: Readable, lacking: set[int]) -> Iterator[Row]:
     """The rows of which the tracker lacks a point; the journals are read again for them."""
-    for row in journal_rows(directory) if lacking else ():
+    for row in rows if lacking else ():
         if any(digest_of(point) in lacking for point in readable.points(row)):
             yield row
 
 
-def _media_lacking(
-    directory: RunDirectory, tracker: Backend, facts: RunFacts
-) -> tuple[tuple[str, ...], int]:
+def _media_lacking(rows: _Shown, tracker: Backend, facts: RunFacts) -> tuple[tuple[str, ...], int]:
     """Which samples and images the tracker lacks, or holds otherwise, and how many it should
     hold.
     """
@@ -122,7 +142,7 @@ def _media_lacking(
     shows = cast(ShowsMedia, tracker)
     expected = {
         mark: f"{name} ({row.step_key} = {row.step})"
-        for row in journal_rows(directory)
+        for row in rows
         if any(isinstance(value, dict) for value in row.metrics.values())
         for name, mark in shows.media(row, facts).items()
     }

@@ -49,6 +49,17 @@ class Rows:
         steps = self.steps
         return math.isfinite(sum(steps)) and all(map(le, steps, islice(steps, 1, None)))
 
+    def before(self, end: float) -> Rows:
+        """Those of the rows whose step is lower."""
+        if end == math.inf:
+            return self
+        columns: dict[str, Column] = {}
+        for name, (steps, values, are_numbers) in self.columns.items():
+            kept = [n for n, step in enumerate(steps) if step < end]
+            if kept:
+                columns[name] = [steps[n] for n in kept], [values[n] for n in kept], are_numbers
+        return Rows(self.step_key, [step for step in self.steps if step < end], columns)
+
 
 class RowBatch:
     """Lines that are all rows.

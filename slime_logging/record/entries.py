@@ -26,6 +26,7 @@ from slime_logging.values.json_value import Json
 from slime_logging.values.row import Row
 
 SCHEMA = 1
+KEEP, MARK, DROP = REWINDS = ("keep", "mark", "drop")
 
 MAX_LINE_BYTES = 64 * 2**20
 """The longest line that is written or read; a bound on what a hostile run directory can make a
@@ -50,6 +51,8 @@ class Opening:
     `start` counts the starts of the run (1, then 2 after the first resume). `delivers` names the
     trackers to which this process delivers its journal itself, so that the primary leaves them out.
     `owner` is the process's main journal, where this is a further one (the host's system metrics).
+    `rewind` says what becomes of the steps that an earlier start logged too: `keep`, `mark` or
+    `drop`.
     """
 
     run_id: str
@@ -62,6 +65,7 @@ class Opening:
     time_s: float
     delivers: tuple[str, ...] = ()
     owner: str | None = None
+    rewind: str = KEEP
 
     def to_body(self) -> dict[str, Json]:
         """The line's content, without `kind` and `seq`."""
@@ -96,6 +100,7 @@ class Opening:
             time_s=_number(record.get("time_s")),
             delivers=tuple(str(name) for name in delivers),
             owner=None if record.get("owner") is None else str(record["owner"]),
+            rewind=str(record.get("rewind", KEEP)),
         )
 
 
@@ -167,6 +172,8 @@ def decode_row(record: Mapping[str, Any], opening: Opening) -> Row:
         step_key=step_key,
         step=step,
         metrics=metrics,
+        start=opening.start,
+        is_replacing=opening.start > 1 and opening.rewind == DROP,
     )
 
 

@@ -30,6 +30,7 @@ import msgspec
 import orjson
 
 from slime_logging.errors import RunNotFoundError, SettingsError
+from slime_logging.record.entries import KEEP
 from slime_logging.record.journal import SUFFIX
 from slime_logging.record.locks import RunLocks
 from slime_logging.values.run import RunFacts
@@ -62,7 +63,8 @@ class RunFile:
     are Unix seconds.
 
     `addresses` says where each tracker shows the run: a page, or the command that shows it.
-    `is_delivered` is False where the job keeps journals only, and others deliver them.
+    `is_delivered` is False where the job keeps journals only, and others deliver them. `rewind` is
+    that of the latest start (see `Opening`).
     `is_shared` tells that processes which do not see this directory may deliver to W&B for
     themselves. `outpost_of` is the run's own directory on another host, where this one holds only
     the journals of a host that does not see it; None for the run's own directory.
@@ -83,6 +85,7 @@ class RunFile:
     host: str = field(default_factory=socket.gethostname)
     outpost_of: str | None = None
     is_delivered: bool = True
+    rewind: str = KEEP
     schema: int = SCHEMA
 
     def facts(self, directory: Path, options: Mapping[str, Any]) -> RunFacts:

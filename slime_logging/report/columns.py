@@ -11,8 +11,8 @@ from slime_logging.record.entries import decode_metrics
 from slime_logging.values.json_value import Json
 from slime_logging.values.samples import references
 
-Refer = Callable[[str, float, str], None]
-"""Takes the name, step and file of a table of samples."""
+Refer = Callable[[str, str, float, str], None]
+"""Takes the step key, name, step and file of a table of samples."""
 
 
 def columns_of(records: Iterable[Mapping[str, Any]], refer: Refer) -> list[Rows]:
@@ -35,7 +35,7 @@ def columns_of(records: Iterable[Mapping[str, Any]], refer: Refer) -> list[Rows]
         step = as_double(step)
         if dict in map(type, metrics.values()):
             for name, file in list(references(metrics)):
-                refer(name, step, file)
+                refer(step_key, name, step, file)
                 del metrics[name]
             metrics = flatten(metrics)
         all_steps.setdefault(step_key, []).append(step)

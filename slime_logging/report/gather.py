@@ -16,6 +16,7 @@ from typing import Any
 
 from slime_logging.backends.storable import JOB, by_role
 from slime_logging.delivery.fold import ConfigFold
+from slime_logging.delivery.rewind import rewinds_of
 from slime_logging.delivery.status import RunStatus, run_status
 from slime_logging.layout.diff import MISSING, Difference, logged_differences, role_differences
 from slime_logging.record.columns import RowBatch, Rows
@@ -123,6 +124,7 @@ class _Reader:
 
     def read(self, directory: RunDirectory) -> None:
         """From start to end."""
+        self._rewinds = rewinds_of(directory)
         with _without_collector():
             self.status = run_status(directory, self)
         self.config: RunConfig = self._fold.config(self.status.run.roles)
@@ -158,12 +160,15 @@ class _Reader:
             self._source = self.sources.of(opening)
             self._metrics.begin(self._source)
         for rows in tables:
-            self._metrics.take(self._source, rows)
+            end = self._rewinds.end(rows.step_key, opening.start)
+            self._metrics.take(self._source, rows.before(end))
         num_rows = sum(len(rows.steps) for rows in tables)
         self.num_rows += num_rows
         self._advance(num_rows)
 
-    def _refer(self, opening: Opening, name: str, step: float, file: str) -> None:
+    def _refer(self, opening: Opening, step_key: str, name: str, step: float, file: str) -> None:
+        if step >= self._rewinds.end(step_key, opening.start):
+            return
         source = self.sources.of(opening)
         self._references.append(Reference(name=name, step=step, file=file, source=source))
 

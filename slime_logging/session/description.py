@@ -61,6 +61,7 @@ def describe_run(
         and settings.is_wandb_online
         and settings.is_delivering,
         is_delivered=settings.is_delivering,
+        rewind=settings.rewind,
         trackers=settings.trackers,
         roles=roles,
         axes=AXES,

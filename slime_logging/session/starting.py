@@ -173,6 +173,7 @@ def _opening(
         start=run.num_starts,
         time_s=now_s(),
         delivers=delivers,
+        rewind=run.rewind,
     )
 
 

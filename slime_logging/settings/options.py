@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 WriterPolicy = Literal["auto", "single", "shared"]
 DeliveryPolicy = Literal["auto", "off"]
 RunIdSource = Literal["auto", "slurm", "torchelastic", "ray", "checkpoint", "none"]
+RewindPolicy = Literal["keep", "mark", "drop"]
 
 TRACKERS = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "memory")
 """Every tracker in the order in which it is reported; `use_<name>` switches it on."""
@@ -241,6 +242,12 @@ OPTIONS: tuple[Option, ...] = (
         "--tracking-resume",
         "Continue the newest run of --tracking-dir that has the same project and group.",
         {"action": BooleanOptionalAction},
+    ),
+    _ours(
+        "--tracking-rewind",
+        "Where a continued run goes back to a step that it had: keep all rows, mark them with the"
+        " number of the attempt, or drop the earlier ones where the tracker can. Default: keep.",
+        {"choices": get_args(RewindPolicy)},
     ),
     _ours(
         "--tracking-finish-timeout",

@@ -22,6 +22,7 @@ from slime_logging.settings.options import (
     TRACKERS,
     TRACKERS_VARIABLE,
     WANDB_MODES,
+    RewindPolicy,
     RunIdSource,
     WriterPolicy,
 )
@@ -50,6 +51,7 @@ class Settings:
     run_id: str | None
     run_id_from: RunIdSource
     is_resuming_newest: bool
+    rewind: RewindPolicy
     finish_timeout_s: float
     project: str
     name: str | None
@@ -89,6 +91,7 @@ class Settings:
             run_id=given.text("wandb_run_id"),
             run_id_from=cast(RunIdSource, given.choice("tracking_run_id_from") or "auto"),
             is_resuming_newest=given.truth("tracking_resume"),
+            rewind=cast(RewindPolicy, given.choice("tracking_rewind") or "keep"),
             finish_timeout_s=given.seconds("tracking_finish_timeout", DEFAULT_FINISH_TIMEOUT_S),
             project=given.text("wandb_project") or given.text("tb_project_name") or "slime",
             name=given.text("tracking_name"),

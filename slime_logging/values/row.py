@@ -20,7 +20,9 @@ class Row:
 
     `journal` and `seq` identify the row in its run, for ever. `time_s` is Unix seconds when `log`
     was called. `metrics` does not hold the step key; `step` is its value. Values: numbers (NaN and
-    infinities are real floats), text, bools, None, and lists or mappings of those.
+    infinities are real floats), text, bools, None, and lists or mappings of those. `start` is the
+    run's start that it is of; `is_replacing`: trackers are to drop what earlier starts logged from
+    its step on.
     """
 
     journal: str
@@ -30,6 +32,8 @@ class Row:
     step_key: str
     step: int | float
     metrics: Mapping[str, Json]
+    start: int = 1
+    is_replacing: bool = False
 
     @property
     def row_id(self) -> str:

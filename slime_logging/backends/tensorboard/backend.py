@@ -13,12 +13,13 @@ process is killed. A new writer opens new files.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ from slime_logging.backends.tensorboard.reading import (
     step_of,
 )
 from slime_logging.errors import TryAgain, WillNeverWork
+from slime_logging.values.media import media_in
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
 from slime_logging.values.samples import references
@@ -129,6 +131,28 @@ class TensorboardBackend(TensorboardReader):
                 # The file may end in half a record, behind which nothing would be found: the next
                 # rows get a new one.
                 self._forget(directory)
+                raise TryAgain(f"tensorboard: cannot write in {place_of(run)}: {error}") from error
+
+    def drop(self, rows: Iterable[Row]) -> None:
+        """Write the files anew that hold some of these rows, without them. TensorBoard's own way, a
+        restart that purges from a step on, would take the other axes of a directory along.
+        """
+        run = self._opened()
+        gone: dict[str, set[int]] = {}
+        for row in rows:
+            tags = tuple(tag for tag, _ in self._tags(row))
+            gone.setdefault(directory_of(row.role), set()).add(hash((row.time_s, step_of(row), tags)))
+            names = {name for name, _ in (*references(row.metrics), *media_in(row.metrics))}
+            gone.setdefault(SAMPLES_DIRECTORY, set()).update(
+                hash((row.time_s, step_of(row), (clean_text(name),))) for name in names
+            )
+        for directory, marks in gone.items():
+            self._forget(directory)
+            suffix = SAMPLES_SUFFIX if directory == SAMPLES_DIRECTORY else ROWS_SUFFIX
+            try:
+                for path in place_of(run).glob(f"{glob.escape(directory)}/*.{mark_of(run)}{suffix}"):
+                    events.thin_out(path, marks, is_private=_is_inside(run))
+            except OSError as error:
                 raise TryAgain(f"tensorboard: cannot write in {place_of(run)}: {error}") from error
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:  # noqa: ARG002 - nothing to wait for

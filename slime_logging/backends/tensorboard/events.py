@@ -8,7 +8,8 @@ Reading stops at the first record that is not whole, as TensorBoard's does.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class EventFile:
         self._records.write(event_pb2.Event(file_version="brain.Event:2").SerializeToString())
         self._records.flush()
 
-    def append(self, events: Sequence[bytes]) -> None:
+    def append(self, events: Iterable[bytes]) -> None:
         """Write the events; OSError leaves the file with an unknown part of them."""
         for record in events:
             self._records.write(record)
@@ -114,6 +115,34 @@ def read(path: Path) -> Iterator[Any]:
         except (errors.OutOfRangeError, errors.DataLossError):
             return
         yield event_pb2.Event.FromString(records.record())
+
+
+def thin_out(path: Path, marks: Container[int], *, is_private: bool) -> None:
+    """Leave those events out of a file whose time, step and tags have one of these hashes; a reader
+    sees the old file or the new one, whole.
+    """
+    if not any(_is_among(each, marks) for each in read(path)):
+        return
+    partial = path.with_name(f".{uuid.uuid4().hex}")
+    try:
+        file = EventFile(partial, is_private=is_private)
+        try:
+            file.append(
+                each.SerializeToString()
+                for each in read(path)
+                if each.HasField("summary") and not _is_among(each, marks)
+            )
+        finally:
+            file.close()
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _is_among(event: Any, marks: Container[int]) -> bool:
+    tags = tuple(value.tag for value in event.summary.value)
+    return hash((event.wall_time, event.step, tags)) in marks
 
 
 def held_value(summary: Any) -> float | str:

@@ -14,7 +14,7 @@ tracking directory, where several jobs may write at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from slime_logging.backends.base import Writer
@@ -100,6 +100,12 @@ class TrackioBackend(TrackioReader):
             batch["timestamps"].append(timestamp(row.time_s))
             batch["log_ids"].append(f"{mark_of(held)}{row.row_id}")
         self._log(list(batches.values()))
+
+    def drop(self, rows: Iterable[Row]) -> None:
+        """Delete the rows."""
+        held = self._opened()
+        with judged("trackio", store.is_passing):
+            store.delete(held.project, (f"{mark_of(held)}{row.row_id}" for row in rows))
 
     def close(self, exit_code: int | None, timeout_s: float) -> None:
         """Note the final state in each configuration."""

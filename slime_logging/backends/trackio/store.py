@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,15 @@ def log(batches: Sequence[Mapping[str, Any]], directory: Path) -> None:
             for row, step in zip(batch["metrics_list"], steps, strict=True)
         ]
         SQLiteStorage.bulk_log(**{**batch, "metrics_list": rows})
+
+
+def delete(project: str, log_ids: Iterable[str]) -> None:
+    """Delete rows by their ids; its storage itself deletes whole runs only."""
+    from trackio.sqlite_storage import SQLiteStorage
+
+    path = SQLiteStorage.init_db(project)
+    with SQLiteStorage._get_process_lock(project), SQLiteStorage._get_connection(path) as database:
+        database.executemany("DELETE FROM metrics WHERE log_id = ?", ((each,) for each in log_ids))
 
 
 def tables(row: Mapping[str, Json], directory: Path) -> dict[str, Json]:
