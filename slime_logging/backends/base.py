@@ -86,8 +86,9 @@ class Readable(Protocol):
 
     `points(row)` is what the tracker should hold for a row; `read_points` what it does hold. Both
     in the tracker's own precision (float32 for TensorBoard, milliseconds for MLflow), so that
-    nothing lost and nothing doubled means: equal multisets. `config_as_held` and `read_config` are
-    the same pair for the configuration.
+    nothing lost and nothing doubled means: equal multisets, or where the backend has
+    `merges_equal_points`, which are then held once, equal sets. `config_as_held` and `read_config`
+    are the same pair for the configuration.
     """
 
     def points(self, row: Row) -> list[Point]:

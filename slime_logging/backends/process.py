@@ -43,6 +43,7 @@ class BackendProcess(ReaderProcess):
         super().__init__(name, read_timeout_s=read_timeout_s)
         self.page = ""
         self.is_durable = self._form.is_durable
+        self.merges_equal_points = getattr(self._form, "merges_equal_points", False)
         if hasattr(self._form, "drop"):
             self.drop = self._drop
         self._open_timeout_s = open_timeout_s

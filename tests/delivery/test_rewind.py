@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 import slime_logging
+from slime_logging.backends.base import Writer
 from slime_logging.backends.process import backend_of_anyone
 from slime_logging.cli.samples import sample_tables
+from slime_logging.delivery.assignment import Assignment
+from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.rewind import Rewinds, rewinds_of
 from slime_logging.delivery.status import journal_rows
 from slime_logging.delivery.verify import verify
@@ -57,10 +60,9 @@ def attempt(place: Path, policy: str, number: int, steps: range, **options: obje
         slime_logging.log(args, row, "rollout/step")
     if number == 1:
         slime_logging.log(args, {"eval/step": 500, "eval/score": 1.0}, "eval/step")
-        samples = [{"rollout/step": 4, "prompt": "p", "completion": "first"}]
-    else:
-        samples = [{"rollout/step": 5, "prompt": "p", "completion": "second"}]
-    slime_logging.log_samples(args, samples, "rollout/step")
+    if args.wandb_mode == "offline":
+        sample = {"rollout/step": 3 + number, "prompt": "p", "completion": f"of {number}"}
+        slime_logging.log_samples(args, [sample], "rollout/step")
     slime_logging.finish_tracking(actor)
     slime_logging.finish_tracking(args)
     return RunDirectory(place / "job")
@@ -106,12 +108,16 @@ BOTH = sorted([*((s, 100.0 + s) for s in FIRST), *((s, 200.0 + s) for s in SECON
 LATER = [*((s, 100.0 + s) for s in range(6)), *((s, 200.0 + s) for s in SECOND)]
 
 
-@pytest.mark.parametrize("policy", ["keep", "mark", "drop"])
-def test_what_each_tracker_shows(policy: str, tmp_path: Path) -> None:
-    attempt(tmp_path, policy, 1, FIRST)
-    directory = attempt(tmp_path, policy, 2, SECOND)
+@pytest.mark.parametrize(
+    ("policy", "trackers"),
+    [("keep", ("tensorboard",)), ("mark", ("tensorboard", "trackio")), ("drop", LOCAL)],
+)
+def test_what_each_tracker_shows(policy: str, trackers: tuple[str, ...], tmp_path: Path) -> None:
+    chosen = {f"use_{name}": name in trackers for name in LOCAL}
+    attempt(tmp_path, policy, 1, FIRST, **chosen)
+    directory = attempt(tmp_path, policy, 2, SECOND, **chosen)
     facts = directory.read().facts(directory.path, directory.read().options)
-    for tracker in LOCAL:
+    for tracker in trackers:
         verdict = verify(directory, tracker, facts)
         assert verdict.is_equal, (tracker, verdict)
         drops = policy == "drop" and tracker in DROPPING
@@ -218,3 +224,32 @@ def test_the_page_and_the_samples_show_the_later_attempt(tmp_path: Path) -> None
         assert report.runs[0].num_sample_tables == num_tables
         assert len(sample_tables(directory)) == num_tables
         assert sum(line.num_points for line in chart.lines) == num_points
+
+
+def test_points_that_a_tracker_holds_once_are_not_told_as_lost(tmp_path: Path) -> None:
+    """MLflow keeps what two processes logged of one metric at one step in one millisecond, with one value, as one point."""
+    directory = RunDirectory(tmp_path / "abc")
+    directory.create()
+    directory.start(run_file())
+    for name in ("one", "other"):
+        opening = Opening(run_id="abc", journal=name, role=None, is_primary=False, host="h", pid=1,
+                          start=1, time_s=0.0)  # fmt: skip
+        journal = Journal(directory.journals, name)
+        journal.append(encode("open", opening.to_body()))
+        metrics = {"train/attempt": 1, f"train/{name}": 0.5}
+        body = {"time_s": 1.0, "step_key": "train/step", "step": 3, "metrics": metrics}
+        journal.append(encode("row", body))
+        journal.close()
+    facts = directory.read().facts(directory.path, {})
+    delivery = Delivery(
+        Assignment(
+            tracker="mlflow",
+            directory=directory,
+            facts=facts,
+            writer=Writer(label="d", is_sync=True),
+        )
+    )
+    delivery.start()
+    delivery.stop(0, 100.0)
+    assert delivery.wait().is_complete
+    assert verify(directory, "mlflow", facts).is_equal

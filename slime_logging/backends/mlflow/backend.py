@@ -51,6 +51,7 @@ class MlflowBackend(MlflowReader):
 
     name = "mlflow"
     is_durable = True
+    merges_equal_points = True
 
     def __init__(self) -> None:
         super().__init__()
