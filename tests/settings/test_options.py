@@ -31,6 +31,7 @@ TEXTS = {
     "tracking_writer": ("single", "writer", "single"),
     "tracking_delivery": ("off", "is_delivering", False),
     "tracking_run_id_from": ("slurm", "run_id_from", "slurm"),
+    "tracking_rewind": ("drop", "rewind", "drop"),
     "tracking_resume": ("1", "is_resuming_newest", True),
     "tracking_finish_timeout": ("7.5", "finish_timeout_s", 7.5),
     "tracking_hide": ("a,b c", "hide", ("a", "b", "c")),

@@ -141,7 +141,9 @@ class TensorboardBackend(TensorboardReader):
         gone: dict[str, set[int]] = {}
         for row in rows:
             tags = tuple(tag for tag, _ in self._tags(row))
-            gone.setdefault(directory_of(row.role), set()).add(hash((row.time_s, step_of(row), tags)))
+            gone.setdefault(directory_of(row.role), set()).add(
+                hash((row.time_s, step_of(row), tags))
+            )
             names = {name for name, _ in (*references(row.metrics), *media_in(row.metrics))}
             gone.setdefault(SAMPLES_DIRECTORY, set()).update(
                 hash((row.time_s, step_of(row), (clean_text(name),))) for name in names
@@ -150,7 +152,9 @@ class TensorboardBackend(TensorboardReader):
             self._forget(directory)
             suffix = SAMPLES_SUFFIX if directory == SAMPLES_DIRECTORY else ROWS_SUFFIX
             try:
-                for path in place_of(run).glob(f"{glob.escape(directory)}/*.{mark_of(run)}{suffix}"):
+                for path in place_of(run).glob(
+                    f"{glob.escape(directory)}/*.{mark_of(run)}{suffix}"
+                ):
                     events.thin_out(path, marks, is_private=_is_inside(run))
             except OSError as error:
                 raise TryAgain(f"tensorboard: cannot write in {place_of(run)}: {error}") from error
