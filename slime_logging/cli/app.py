@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated
 
 import typer
@@ -34,18 +35,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(demo.app)
-app.command("check")(check)
-app.command("diff")(diff)
-app.command("doctor")(doctor)
 app.command("list")(list_runs)
-app.command("merge")(merge)
-app.command("push")(push)
-app.command("report")(report)
-app.command("schema")(schema)
-app.command("show")(show)
-app.command("sync")(sync)
-app.command("verify")(verify)
-app.command("watch")(watch)
+for command in (check, diff, doctor, merge, push, report, schema, show, sync, verify, watch):
+    app.command(command.__name__)(command)
+
+
+def _as_paragraphs(text: str) -> str:
+    """A docstring whose lines end where the terminal's do; its indented lines stay as they are."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
+
+
+for registered in (*app.registered_commands, *demo.app.registered_commands):
+    registered.help = _as_paragraphs(getattr(registered.callback, "__doc__", None) or "")
 
 
 def _print_version(is_asked: bool) -> None:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slime_logging.cli.options import JsonOption, RolesOption
+
 if TYPE_CHECKING:
     from slime_logging.roles.problems import Problem
     from slime_logging.roles.roles import RoleSet
@@ -29,22 +31,20 @@ def check(
     path: Annotated[str, typer.Argument(metavar="ROLES.yaml", help="The role file.")],
     flags: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- FLAGS...]", help="The job's own flags, after `--`."),
+        typer.Argument(metavar="-- FLAGS", help="The job's own flags, after `--`."),
     ] = None,
     args_json: Annotated[
         Path | None,
         typer.Option("--args-json", metavar="FILE", help="The job's validated arguments, as JSON."),
     ] = None,
-    role: Annotated[
-        list[str] | None, typer.Option("--role", help="One more role; repeatable.")
-    ] = None,
+    role: RolesOption = None,
     parser: Annotated[
         str | None,
         typer.Option(
             "--parser", metavar="MODULE:NAME", help="The job's own parser, for its types."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+    as_json: JsonOption = False,
     is_exact: Annotated[
         bool, typer.Option("--exact", help="Ask the slime and Megatron-LM that are installed here.")
     ] = False,

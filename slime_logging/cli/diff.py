@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slime_logging.cli.options import DirectoryOption, JsonOption, RunArgument
 from slime_logging.cli.runs import (
-    DirectoryOption,
-    RunArgument,
     console,
     one_line,
     open_run,
@@ -31,10 +30,10 @@ ROLES = ("actor", "critic")
 def diff(
     run: RunArgument,
     other: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="A second run, to compare the two.")
+        str | None, typer.Argument(metavar="RUN", help="A second run, to compare the two.")
     ] = None,
     tracking_dir: DirectoryOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what differs between the roles of a run, or between two runs: what each really used.
 
@@ -65,8 +64,16 @@ def _one(directory: RunDirectory, *, as_json: bool) -> None:
     if as_json:
         print_json([_row(item, "roles") for item in found])
         return
+    if len(roles) < 2:
+        name = directory.path.name
+        text = f"{name} has one configuration, no roles that differ."
+        text += f" Compare it: slime-logging diff {name} RUN"
+        console().print(one_line(text), markup=False)
+        return
     title = f"{directory.path.name}: what differs between {', '.join(roles)}"
     console().print(differences_table(found, roles, title))
+    if not found:
+        console().print("nothing: each used the same")
 
 
 def _row(item: Difference, columns: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FlagsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[-- FLAGS]", help="The job's own flags; others than ours are ignored."),
+    typer.Argument(metavar="-- FLAGS", help="The job's own flags; others than ours are ignored."),
 ]
 NO_SLIME = "none on this Python's path; a job of one's own needs none"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slime_logging.cli.options import DirectoryOption, JsonOption
 from slime_logging.cli.runs import (
-    DirectoryOption,
     age,
     console,
     one_line,
@@ -41,6 +41,21 @@ COLUMNS = ("run", "name", "project", "roles", "state", "rows", "metric", "value"
 NUMBERS = frozenset({"rows", "value", "step", "age"})
 
 
+Metric = Annotated[
+    str | None, typer.Option("--metric", help="Whose last value is shown. Default: the reward.")
+]
+Filter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="TEXT|COLUMN=TEXT",
+        help="Runs with this text in them, or in one column; repeatable: all must hold.",
+    ),
+]
+Sort = Annotated[str, typer.Option(help=f"By which column: {', '.join(COLUMNS)}.")]
+Reverse = Annotated[bool, typer.Option("--reverse", help="The other way round.")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """A run as `list` shows it. Times are Unix seconds; `value` is the last one of `metric`, None
@@ -64,23 +79,12 @@ class Listed:
 
 
 def list_runs(
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Whose last value is shown. Default: the reward.")
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="TEXT|COLUMN=TEXT",
-            help="Runs with this text in them, or in one column; repeatable: all must hold.",
-        ),
-    ] = None,
-    sort: Annotated[
-        str, typer.Option(help=f"By which column: {', '.join(COLUMNS)}. Newest first.")
-    ] = "age",
-    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
+    metric: Metric = None,
+    only: Filter = None,
+    sort: Sort = "age",
+    reverse: Reverse = False,
     tracking_dir: DirectoryOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the runs of a tracking directory: what each is, how it ended, its last reward.
 

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, open_run, plain, told_plainly
+from slime_logging.cli.options import DirectoryOption, RunsArgument
+from slime_logging.cli.runs import open_run, plain, told_plainly
 
 if TYPE_CHECKING:
     from slime_logging.hosts.merge import Merged
-
-RunsArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN ...",
-        help="The run's directory, or its id; several where hosts kept their own.",
-    ),
-]
 
 
 def merge(

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from slime_logging.cli.merge import report
-from slime_logging.cli.runs import DirectoryOption, RunArgument, open_run, told_plainly
+from slime_logging.cli.options import DirectoryOption, RunArgument
+from slime_logging.cli.runs import open_run, told_plainly
 
 
 def push(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slime_logging.cli.runs import DirectoryOption, open_run, plain, told_plainly
+from slime_logging.cli.options import DirectoryOption, RunsArgument
+from slime_logging.cli.runs import console, open_run, plain, told_plainly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,24 +17,20 @@ if TYPE_CHECKING:
     from slime_logging.report.gather import Report
 
 REPORT_FILE = "report.html"
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help=f"The page; - for the standard output. Default: {REPORT_FILE} in the first run's"
+        " directory.",
+    ),
+]
 
 
 def report(
-    runs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN...", help="Each run's directory, or its id below --tracking-dir."
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help=f"The page; - for the standard output. Default: {REPORT_FILE} in the first run's"
-            " directory.",
-        ),
-    ] = None,
+    runs: RunsArgument,
+    output: Output = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Write one HTML page of a run, or of several side by side: what differs, a chart for each
@@ -48,8 +45,6 @@ def report(
 
         slime-logging report abc12345 def67890 -o both.html
     """
-    from rich.console import Console
-
     from slime_logging.record.run import write_whole
     from slime_logging.report.page import page
 
@@ -65,9 +60,8 @@ def report(
             typer.echo(data, nl=False)
             return
         write_whole(path, data)
-    Console().print(
-        plain(f"{path}: {len(data) / 2**20:.1f} MiB. Open it in a browser."), soft_wrap=True
-    )
+    size = f"{len(data) / 2**20:.1f} MiB" if len(data) >= 2**20 else f"{len(data) >> 10} KiB"
+    console().print(plain(f"{path}: {size}. Open it in a browser."), soft_wrap=True)
 
 
 def _check_place(path: Path) -> None:
@@ -87,18 +81,9 @@ def _check_place(path: Path) -> None:
 
 
 def _gather(directories: Sequence[RunDirectory]) -> Report:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    from slime_logging.cli.progress import rows_progress
     from slime_logging.report.gather import gather
 
-    columns = [
-        TextColumn("reading"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        TimeElapsedColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
+    with rows_progress(is_transient=True) as progress:
+        task = progress.add_task("reading", total=None)
         return gather(directories, lambda rows: progress.advance(task, rows))

@@ -12,7 +12,6 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -33,31 +32,8 @@ from slime_logging.settings.options import TRACKER_OPTIONS
 from slime_logging.settings.settings import Settings
 from slime_logging.values.run import RunFacts
 
-RunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", help="The run's directory, its id or the beginning of it, or @newest."
-    ),
-]
-DirectoryOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--tracking-dir", help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."
-    ),
-]
-
 PIPED_COLUMNS = 1_000
 """A line stays a line; tables are as wide as what is in them."""
-
-OptionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        "-o",
-        metavar="NAME=VALUE",
-        help="An option of a tracker, e.g. mlflow_tracking_uri=URI.",
-    ),
-]
 
 _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 

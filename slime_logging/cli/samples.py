@@ -29,45 +29,39 @@ class Table:
 
 def show_samples(directory: RunDirectory, step: float | None, limit: int, *, as_json: bool) -> None:
     """Print the samples of a step, of the last one where none is named; `limit` at most."""
-    from slime_logging.values.samples import read_samples
-
     tables = sample_tables(directory)
     if not tables:
-        console().print(
-            plain(f"{directory.path} has no samples: the job calls log_samples for them.")
-        )
+        text = f"{directory.path} has no samples: the job calls log_samples for them."
+        console().print(plain(text))
         return
     wanted = step if step is not None else max(tables, key=lambda table: table.time_s).step
     chosen = [table for table in tables if table.step == wanted]
     if not chosen:
         steps = sorted({table.step for table in tables})
-        console().print(
-            plain(
-                f"no samples of step {wanted:g}; there are {len(steps)} steps,"
-                f" {steps[0]:g} to {steps[-1]:g}."
-            )
-        )
+        there = f"there are {len(steps)} steps, {steps[0]:g} to {steps[-1]:g}."
+        console().print(plain(f"no samples of step {wanted:g}; {there}"))
         return
-    found: list[dict[str, Any]] = []
-    for table in chosen:
-        try:
-            samples = read_samples(directory.path, table.file)
-        except (OSError, ValueError) as error:
-            console(is_error=True).print(plain(f"{table.file}: {error}"))
-            continue
-        found += [
-            {"name": table.name, "role": table.role, "step": table.step, "sample": sample}
-            for sample in samples
-        ]
+    found = [one for table in chosen for one in _samples(directory, table)]
     if as_json:
         print_json(found[:limit])
         return
     for number, one in enumerate(found[:limit]):
         _print(number, one)
     if len(found) > limit:
-        console().print(
-            plain(f"and {len(found) - limit:,} more of this step: --num {len(found)} shows them")
-        )
+        text = f"and {len(found) - limit:,} more of this step: --num {len(found)} shows them"
+        console().print(plain(text))
+
+
+def _samples(directory: RunDirectory, table: Table) -> list[dict[str, Any]]:
+    """Those of a table; none, and a line that says why, where its file cannot be read."""
+    from slime_logging.values.samples import read_samples
+
+    of_table = {"name": table.name, "role": table.role, "step": table.step}
+    try:
+        return [{**of_table, "sample": one} for one in read_samples(directory.path, table.file)]
+    except (OSError, ValueError) as error:
+        console(is_error=True).print(plain(f"{table.file}: {error}"))
+        return []
 
 
 def sample_tables(directory: RunDirectory) -> list[Table]:

@@ -8,9 +8,11 @@ cannot be said in a schema (NaN, a name twice) is left to `slime-logging check`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from slime_logging.cli.options import RolesOption
 
 if TYPE_CHECKING:
     from slime_logging.roles.megatron.options import Option
@@ -50,9 +52,7 @@ BY_KIND: dict[str, Schema] = {
 
 
 def schema(
-    role: Annotated[
-        list[str] | None, typer.Option("--role", help="One more role; repeatable.")
-    ] = None,
+    role: RolesOption = None,
 ) -> None:
     """Print a JSON Schema of role files, with which an editor completes and checks them."""
     import orjson

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slime_logging.cli.list import state_of
+from slime_logging.cli.options import DirectoryOption, JsonOption, RunArgument
 from slime_logging.cli.runs import (
-    DirectoryOption,
-    RunArgument,
     age,
     console,
     one_line,
@@ -43,7 +42,7 @@ def show(
     ] = None,
     num: Annotated[int, typer.Option(min=1, help="How many samples at most.")] = NUM_SAMPLES,
     tracking_dir: DirectoryOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a run: its processes, roles and rows, and what each tracker has confirmed.
 
@@ -75,12 +74,8 @@ def show(
 def _print(status: RunStatus, state: str) -> None:
     out = console()
     run = status.run
-    state = state if status.is_running else f"not running: {state}"
-    out.print(
-        plain(
-            f"Run {run.run_id} ({run.name}), project {run.project}, {state}, start {run.num_starts}"
-        )
-    )
+    starts = f", started {run.num_starts} times" if run.num_starts > 1 else ""
+    out.print(plain(f"Run {run.run_id} ({run.name}) of project {run.project}: {state}{starts}"))
     for name in ("tags", "notes", "job_type"):
         if text := run.options.get(f"tracking_{name}"):
             out.print(plain(f"{name.replace('_', ' ')}: {text}"))
@@ -111,15 +106,14 @@ def _processes(status: RunStatus) -> RenderableType:
 
     table = Listing(
         title="Processes",
-        columns=("process", "role", "start", "host", "pid", "rows", "last row", "ended", "damage"),
+        columns=("process", "start", "host", "pid", "rows", "last row", "ended", "damage"),
         numbers=frozenset({"start", "pid", "rows"}),
     )
     for journal in status.journals:
         opening = journal.opening
         cells = (
-            "primary" if opening.is_primary else "secondary",
-            opening.role or "",
-            str(opening.start),
+            opening.process + (" (primary)" if opening.is_primary and opening.role else ""),
+            str(opening.start) if status.run.num_starts > 1 else "",
             opening.host,
             str(opening.pid),
             f"{journal.num_rows:,}",

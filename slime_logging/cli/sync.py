@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from slime_logging.cli.follow import follow
+from slime_logging.cli.options import DirectoryOption, OnlineOption, TrackerOptions
 from slime_logging.cli.runs import (
-    DirectoryOption,
-    OptionOption,
     check_trackers,
+    console,
     facts_of,
     open_run,
     parse_options,
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from slime_logging.delivery.delivery import Delivery
     from slime_logging.delivery.result import DeliveryResult
     from slime_logging.record.run import RunDirectory, RunFile
+    from slime_logging.values.run import RunFacts
 
 DEFAULT_TIMEOUT_S = 600.0
 
-RunOrDirectoryArgument = Annotated[
+RunOrDirectory = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
@@ -36,34 +37,33 @@ RunOrDirectoryArgument = Annotated[
         " directory with runs below it.",
     ),
 ]
+To = Annotated[
+    list[str] | None, typer.Option(help="Tracker(s) to deliver to. Default: those of the job.")
+]
+Repair = Annotated[
+    bool,
+    typer.Option(
+        "--repair", help="Ask the tracker what it holds, and send every row that it lacks."
+    ),
+]
+Following = Annotated[
+    bool,
+    typer.Option(
+        "--follow",
+        help="Deliver live, until Ctrl-C: a run, or all runs below a directory, new ones too.",
+    ),
+]
+Timeout = Annotated[float, typer.Option(help="Give up on a tracker after so many seconds.")]
 
 
 def sync(
-    run: RunOrDirectoryArgument,
-    to: Annotated[
-        list[str] | None, typer.Option(help="Tracker(s) to deliver to. Default: those of the job.")
-    ] = None,
-    online: Annotated[
-        bool,
-        typer.Option("--online", help="W&B: upload to the server even if the job was offline."),
-    ] = False,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair", help="Ask the tracker what it holds, and send every row that it lacks."
-        ),
-    ] = False,
-    is_following: Annotated[
-        bool,
-        typer.Option(
-            "--follow",
-            help="Deliver live, until Ctrl-C: a run, or all runs below a directory, new ones too.",
-        ),
-    ] = False,
-    option: OptionOption = None,
-    timeout: Annotated[
-        float, typer.Option(help="Give up on a tracker after so many seconds.")
-    ] = DEFAULT_TIMEOUT_S,
+    run: RunOrDirectory,
+    to: To = None,
+    online: OnlineOption = False,
+    repair: Repair = False,
+    is_following: Following = False,
+    option: TrackerOptions = None,
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Deliver what is left of a run, or all of it to another tracker.
@@ -94,34 +94,35 @@ def sync(
             return
         directory = open_run(run, tracking_dir)
         description = directory.read()
-        results = _deliver(
-            directory, description, tuple(to or description.trackers), overrides, repair, timeout
-        )
+        trackers = tuple(to or description.trackers)
+        check_trackers(trackers)
+        facts = facts_of(directory, description, overrides, trackers, is_writing=True)
+        _claim(directory, timeout)
+        try:
+            deliveries = _deliveries(directory, description, trackers, facts, is_repair=repair)
+            results = _deliver(directory, description, deliveries, timeout)
+        finally:
+            directory.locks.unlock()
     _report(results)
     if not all(result.is_complete for result in results):
         raise typer.Exit(1)
 
 
-def _deliver(
+def _deliveries(
     directory: RunDirectory,
     run: RunFile,
     trackers: tuple[str, ...],
-    overrides: dict[str, object],
+    facts: RunFacts,
+    *,
     is_repair: bool,
-    timeout_s: float,
-) -> list[DeliveryResult]:
+) -> list[Delivery]:
     from slime_logging.backends.base import Writer
     from slime_logging.delivery.assignment import Assignment
     from slime_logging.delivery.delivery import Delivery
-    from slime_logging.delivery.status import run_status
     from slime_logging.redaction.redact import safe_exception_text
 
-    check_trackers(trackers)
-    facts = facts_of(directory, run, overrides, trackers, is_writing=True)
-    _claim(directory, timeout_s)
     redactor = redactor_of(facts.options)
-    status, exit_code = run_status(directory), _exit_code(directory, run.num_starts)
-    deliveries = [
+    return [
         Delivery(
             Assignment(
                 tracker=name,
@@ -135,14 +136,20 @@ def _deliver(
         )
         for name in trackers
     ]
-    try:
-        for delivery in deliveries:
-            delivery.start()
-            delivery.stop(exit_code, timeout_s)
-        _show_progress(deliveries, status.num_rows, timeout_s)
-        return [delivery.wait() for delivery in deliveries]
-    finally:
-        directory.locks.unlock()
+
+
+def _deliver(
+    directory: RunDirectory, run: RunFile, deliveries: list[Delivery], timeout_s: float
+) -> list[DeliveryResult]:
+    from slime_logging.delivery.status import run_status
+
+    num_rows = run_status(directory).num_rows
+    exit_code = _exit_code(directory, run.num_starts)
+    for delivery in deliveries:
+        delivery.start()
+        delivery.stop(exit_code, timeout_s)
+    _show_progress(deliveries, num_rows, timeout_s)
+    return [delivery.wait() for delivery in deliveries]
 
 
 def _exit_code(directory: RunDirectory, start: int) -> int | None:
@@ -180,41 +187,26 @@ def _claim(directory: RunDirectory, timeout_s: float) -> None:
 def _show_progress(deliveries: list[Delivery], num_rows: int, timeout_s: float) -> None:
     import time
 
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from slime_logging.cli.progress import rows_progress
 
-    columns: list[Any] = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        TimeElapsedColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with rows_progress() as progress:
         tasks = {
             delivery: progress.add_task(delivery.name, total=num_rows) for delivery in deliveries
         }
         deadline = time.monotonic() + timeout_s
-        while any(delivery.is_running for delivery in deliveries) and time.monotonic() < deadline:
+        is_going = True
+        while is_going:
+            is_going = any(d.is_running for d in deliveries) and time.monotonic() < deadline
             for delivery, task in tasks.items():
                 progress.update(task, completed=delivery.num_handed)
-            time.sleep(0.1)
-        for delivery, task in tasks.items():
-            progress.update(task, completed=delivery.num_handed)
+            time.sleep(0.1 if is_going else 0)
 
 
 def _report(results: list[DeliveryResult]) -> None:
-    from rich.console import Console
-
-    console = Console()
     for r in results:
         if r.is_complete:
             aside = f", {r.num_set_aside} set aside for good" if r.num_set_aside else ""
-            console.print(plain(f"{r.backend}: complete, {r.num_confirmed:,} rows{aside}"))
+            text = f"complete, {r.num_confirmed:,} rows{aside}"
         else:
-            console.print(
-                plain(
-                    f"{r.backend}: {r.state}, {r.num_left:,} rows left"
-                    f" ({r.reason or 'no reason known'})"
-                )
-            )
+            text = f"{r.state}, {r.num_left:,} rows left ({r.reason or 'no reason known'})"
+        console().print(plain(f"{r.backend}: {text}"), soft_wrap=True)

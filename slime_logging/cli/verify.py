@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slime_logging.cli.merge import RunsArgument
+from slime_logging.cli.options import DirectoryOption, OnlineOption, RunsArgument, TrackerOptions
 from slime_logging.cli.runs import (
-    DirectoryOption,
-    OptionOption,
     check_trackers,
     console,
     facts_of,
@@ -26,18 +24,17 @@ NUM_SHOWN = 10
 OF_OTHER_HOSTS = (
     "  what is unknown may be of other hosts, which kept their journals: name their directories too"
 )
+Of = Annotated[
+    list[str] | None,
+    typer.Option("--of", help="Tracker(s) to read back. Default: those of the job."),
+]
 
 
 def verify(
     run: RunsArgument,
-    of: Annotated[
-        list[str] | None,
-        typer.Option("--of", help="Tracker(s) to read back. Default: those of the job."),
-    ] = None,
-    online: Annotated[
-        bool, typer.Option("--online", help="W&B: ask the server even if the job was offline.")
-    ] = False,
-    option: OptionOption = None,
+    of: Of = None,
+    online: OnlineOption = False,
+    option: TrackerOptions = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
     """Read the trackers back and compare them with the journals: rows, configuration, samples, and
@@ -58,6 +55,9 @@ def verify(
         description = directory.read()
         trackers = tuple(of or description.trackers)
         check_trackers(trackers)
+        if not trackers:
+            text = f"{directory.path} was delivered to no tracker: there is nothing to compare."
+            console().print(plain(text))
         said = {"wandb_mode": "online" if online else None, **parse_options(option or [])}
         facts = facts_of(directory, description, said, trackers, is_writing=False)
         if is_running := directory.locks.has_living_primary:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slime_logging.cli.list import REWARDS, state_of
+from slime_logging.cli.options import DirectoryOption, RunArgument
 from slime_logging.cli.runs import (
-    DirectoryOption,
-    RunArgument,
     age,
     console,
     one_line,
     open_run,
     told_plainly,
 )
+from slime_logging.record.entries import Opening
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -97,9 +97,10 @@ class _View:
             self._seen.popleft()
 
     def _take(self, name: str, record: dict[str, object]) -> None:
-        role, num_rows, last_s = self._rows.get(name, ("", 0, 0.0))
+        process, num_rows, last_s = self._rows.get(name, ("", 0, 0.0))
         if record.get("kind") == "open":
-            role = str(record.get("role") or "driver")
+            with suppress(ValueError):
+                process = Opening.of(record).process
         metrics, time_s = record.get("metrics"), record.get("time_s")
         if record.get("kind") == "row" and isinstance(metrics, dict):
             num_rows, self._num_rows = num_rows + 1, self._num_rows + 1
@@ -110,7 +111,7 @@ class _View:
             for metric, value in metrics.items():
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
                     self._courses[metric].append(value)
-        self._rows[name] = (role, num_rows, last_s)
+        self._rows[name] = (process, num_rows, last_s)
 
     def line(self) -> str:
         """The state in one line."""
@@ -169,8 +170,8 @@ class _View:
         table = Listing(
             title="", columns=("process", "rows", "last row"), numbers=frozenset({"rows"})
         )
-        for role, num_rows, last_s in self._rows.values():
-            table.rows.append([one_line(role), f"{num_rows:,}", age(last_s)])
+        for process, num_rows, last_s in self._rows.values():
+            table.rows.append([one_line(process), f"{num_rows:,}", age(last_s)])
         return table
 
     def _trackers(self) -> RenderableType:

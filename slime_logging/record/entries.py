@@ -67,6 +67,11 @@ class Opening:
     owner: str | None = None
     rewind: str = KEEP
 
+    @property
+    def process(self) -> str:
+        """What people call the process: its role, `primary`, or the module that had it join."""
+        return self.role or ("primary" if self.is_primary else self.journal.partition("-")[0])
+
     def to_body(self) -> dict[str, Json]:
         """The line's content, without `kind` and `seq`."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "delivers"} | {

@@ -27,6 +27,9 @@ from slime_logging.report.texts import shown
 NUM_COLOURS = 8
 """Lines of one colour more differ by their dashes."""
 
+MOST_OPEN = 60
+"""Differences that stand above the charts; more of them are folded."""
+
 
 def page(report: Report) -> str:
     """The HTML document."""
@@ -50,6 +53,7 @@ def page(report: Report) -> str:
     return environment.get_template("page.html.j2").render(
         report=report,
         missing=MISSING,
+        most_open=MOST_OPEN,
         width=WIDTH,
         height=HEIGHT,
         style=style,

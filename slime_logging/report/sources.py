@@ -12,9 +12,6 @@ from dataclasses import dataclass
 
 from slime_logging.record.entries import Opening
 
-JOB_NAME = "job"
-"""Stands for the role of processes that have none."""
-
 SYSTEM = "system"
 """The role of those that watch a host, and the prefix of their metrics."""
 
@@ -23,8 +20,9 @@ _RANK = re.compile(r"-r(\d{1,9})-")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """`run` is the run's label, "" where there is one run only; `member` tells the processes of a
-    role apart. `order` is where it stands among all: roles as the run names them, hosts last.
+    """`run` is the run's label, "" where there is one run only; `role` is what the process is
+    called where it has none; `member` tells the processes of a role apart. `order` is where it
+    stands among all: roles as the run names them, hosts last.
     """
 
     order: tuple[bool, int, int, int]
@@ -57,7 +55,7 @@ class Sources:
 
     def of(self, opening: Opening) -> Source:
         """The source of a journal: the same for each journal of one process."""
-        role = opening.role or JOB_NAME
+        role = opening.process
         member = self._member(opening, role)
         return self.known.setdefault(
             (role, member),

@@ -47,3 +47,14 @@ def test_for_programs(run: str) -> None:
     found = {item["argument"]: item for item in json.loads(result.output)}
     assert found["lr"]["roles"] == {"actor": 1e-6, "critic": 1e-5}
     assert found["kl_coef"]["sources"] == {"critic": "forced"}
+
+
+@pytest.mark.parametrize("role", ["trainer", None])
+def test_a_run_with_nothing_to_compare_says_so(tmp_path: Path, role: str | None) -> None:
+    with slime_logging.join(config={"lr": 1.0}, role=role, id="job", directory=tmp_path):
+        pass
+    result = CliRunner().invoke(app, ["diff", str(tmp_path / "job")], env={"COLUMNS": "120"})
+    assert (result.exit_code, result.output) == (
+        0,
+        "job has one configuration, no roles that differ. Compare it: slime-logging diff job RUN\n",
+    )

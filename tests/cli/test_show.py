@@ -156,3 +156,19 @@ def test_a_page_that_the_client_told_is_shown(tmp_path: Path) -> None:
 def test_the_version_is_told() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.output) == (0, f"slime-logging {slime_logging.__version__}\n")
+
+
+def test_a_process_without_a_role_has_a_name(tmp_path: Path) -> None:
+    """In `show` and `watch`: the primary, and the module that had the other join. One start is not counted."""
+    args = Namespace(tracking_dir=str(tmp_path), wandb_run_id="job", tracking_system_metrics="off")
+    slime_logging.init_tracking(args)
+    other = Namespace(**vars(args))
+    slime_logging.init_tracking(other, primary=False)
+    slime_logging.finish_tracking(other)
+    slime_logging.finish_tracking(args)
+    told = show(tmp_path / "job")
+    assert told.splitlines()[0].endswith(": finished")
+    rows = [row[0] for row in cells(told)]
+    assert rows[rows.index("process") + 2 :][:2] == ["primary", "test_show"]
+    watched = CliRunner().invoke(app, ["watch", str(tmp_path / "job"), "--once"]).output
+    assert {"primary", "test_show"} <= {row[0] for row in cells(watched)}

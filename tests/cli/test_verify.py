@@ -45,3 +45,14 @@ def test_samples_are_compared(tmp_path: Path) -> None:
     )
     assert "NOT EQUAL" in result.output
     assert result.exit_code == 1
+
+
+def test_a_run_without_a_tracker_says_so(tmp_path: Path) -> None:
+    """Nothing printed would read as: equal."""
+    with slime_logging.join(id="job", directory=tmp_path) as run:
+        run.log({"loss": 1.0})
+    result = CliRunner().invoke(app, ["verify", str(tmp_path / "job")])
+    assert (result.exit_code, "no tracker: there is nothing to compare" in result.output) == (
+        0,
+        True,
+    )

@@ -63,7 +63,7 @@ def test_a_killed_run_from_show_to_verify(killed):
     """The way that a person goes: look, see what is left, deliver it, see that it is there."""
     code, text = call("show", killed)
     assert code == 0
-    assert "not running" in text
+    assert text.splitlines()[0].endswith(": died")
     assert "primary" in text
     assert "critic" in text
     assert f"slime-logging sync {killed}" in text.replace("\n", "")

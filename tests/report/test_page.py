@@ -182,7 +182,11 @@ def test_what_a_page_shows(run: RunDirectory) -> None:
     assert ["clip_grad", "1.0", "1.0"] in found.rows
     assert ["train/sample", "actor", "<i>text</i> 19"] in found.rows
     assert ["train/sample", "critic", "<i>text</i> 19"] in found.rows
-    assert [row[:2] for row in found.rows].count(["secondary", "critic"]) == 1
+    assert [row[0] for row in found.rows if "exit 0" in row] == [
+        "primary",
+        "actor",
+        "critic",
+    ]
     for metric in ("rollout/reward", "train/loss", "train/by/layer/0"):
         assert found.text.count(metric) == 2, "in the index and above its chart"
     assert ["actor 1 not finite", "1", "0.05", "1", "0.05"] in found.rows
@@ -208,7 +212,7 @@ def test_the_charts_of_a_run(run: RunDirectory) -> None:
         ("critic", 19, 1, 2),
     ]
     (reward,) = rollout.charts[0].lines
-    assert (reward.label, reward.num_points) == ("job", 40)
+    assert (reward.label, reward.num_points) == ("primary", 40)
     assert [figure.text for figure in reward.figures] == ["0", "0", "0.975", "0.975"]
     assert report.runs[0].num_rows == 80
 
