@@ -101,14 +101,19 @@ def role_file(algorithm: str) -> Path:
     )
 
 
-def run_job(options: JobOptions, screen: Screen) -> JobResult:
+def run_job(options: JobOptions, screen: Screen, crew: Crew | None = None) -> JobResult:
     """Run the whole job and return what it has to tell; its run is finished then, with the right
     exit code.
+
+    Args:
+        options: what the user chooses.
+        screen: shows how far it is.
+        crew: who starts its processes; by default they are children of this one.
 
     Raises:
         JobFailed: a process of the job died or failed.
     """
-    crew = Crew(preload=["slime_logging.demo.preload"])
+    crew = crew or Crew(preload=["slime_logging.demo.preload"])
     started_s = time.monotonic()
     screen.stage(
         "loading torch and megatron-core; trackers:"

@@ -1,6 +1,6 @@
 """A job on Ray whose actor is on host 1, beside the driver, and whose critic is on host 2, which sees nothing of the run's directory.
 
-    python -m tests.hosts.relay_job DISK TRACKERS NUM_RESTARTS
+    python -m tests.hosts.relay_job DISK TRACKERS NUM_RESTARTS TIMEOUT_S
 
 Both log until the file `stop` is on host 1's disk; the number of each row goes into a file on the host's disk when `log`
 has returned. Ray starts a killed one again; it joins the run again then.
@@ -66,15 +66,15 @@ def arguments(disk: str, trackers: str) -> Namespace:
         wandb_run_id="job",
         tracking_dir=f"{disk}/tracking",
         tracking_system_metrics="off",
-        tracking_finish_timeout=60,
     )
 
 
 def main() -> None:
     """Run the driver."""
-    disk, trackers, num_restarts = sys.argv[1:4]
+    disk, trackers, num_restarts, timeout_s = sys.argv[1:5]
     ray.init(address="auto", log_to_driver=True)
     args = arguments(disk, trackers)
+    args.tracking_finish_timeout = float(timeout_s)
     slime_logging.init_tracking(args)
     trainers = [
         ray.remote(num_cpus=0, max_restarts=int(num_restarts), max_task_retries=-1)(Trainer)

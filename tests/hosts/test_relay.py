@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,17 +80,26 @@ def kill_one(machines: Machines, number: int, title: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def start_job(machines: Machines, trackers: str, num_restarts: int = -1) -> subprocess.Popen[bytes]:
+def start_job(
+    machines: Machines, trackers: str, num_restarts: int = -1, timeout_s: float = 60
+) -> subprocess.Popen[bytes]:
     """Start the job anew, with nothing left of the one before."""
     for number in (1, 2):
         for name in ("tracking", "acks", "ready", "stop"):
             subprocess.run(["rm", "-rf", str(machines.on_disk(number) / name)], check=True)
-    words = (str(machines.disk), trackers, str(num_restarts))
+    words = (str(machines.disk), trackers, str(num_restarts), str(timeout_s))
     driver = machines.popen(
         1, PYTHON, "-m", "tests.hosts.relay_job", *words, env=RAY, log="driver.log"
     )
     wait_for((machines.on_disk(1) / "ready").exists)
     return driver
+
+
+def kill_driver(machines: Machines, driver: subprocess.Popen[bytes]) -> None:
+    for pid, line in machines.processes(1).items():
+        if "tests.hosts.relay_job" in line:
+            os.kill(pid, signal.SIGKILL)
+    driver.wait(30)
 
 
 def assert_all_there_once(machines: Machines) -> None:
@@ -121,6 +132,29 @@ def test_whoever_is_killed_every_row_is_in_the_one_run_once(machines):
     assert done.stdout.count(": equal") == TRACKERS.count(",") + 1
     for title in ("Relay", "Receiver"):  # they end by themselves when their run is over
         wait_for(lambda title=title: not pids(machines, 1, title) + pids(machines, 2, title))
+
+
+def test_the_ppo_demo_with_its_critic_on_another_host_is_one_run_in_five_trackers(machines):
+    """A real job: torch and Megatron in each trainer, the critic's rows on a disk that the driver does not see."""
+    words = (str(machines.disk), "wandb,tensorboard,trackio,mlflow,swanlab", "4")
+    done = machines.run(1, PYTHON, "-m", "tests.hosts.ppo_job", *words, env=RAY, timeout_s=300)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    num_rows = int(done.stdout.rpartition("ROWS ")[2])
+    rows = [
+        row
+        for row in journal_rows(RunDirectory(machines.on_disk(1) / "tracking/ppo"))
+        if row.role != "system"
+    ]
+    assert len(rows) == num_rows
+    roles = Counter(row.role for row in rows)
+    assert roles["critic"] == 2 * 4
+    assert roles["actor"] == 4 * (4 - 1)
+    own = RunDirectory(machines.on_disk(2) / "tracking/ppo")
+    assert {row.role for row in journal_rows(own)} <= {"critic", "system"}
+    done = machines.run(1, COMMAND, "verify", str(machines.disk / "tracking/ppo"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(": equal") == 5
+    assert len(list(machines.on_disk(1).glob("tracking/ppo/wandb/offline-run-*"))) == 1
 
 
 MEETING = """
@@ -173,10 +207,7 @@ def test_a_driver_that_is_killed_leaves_nothing_behind_on_the_other_host(machine
     """Ray ends the trainers with it; the relay brings their last rows all the same."""
     driver = start_job(machines, "")
     time.sleep(1)
-    for pid, line in machines.processes(1).items():
-        if "tests.hosts.relay_job" in line:
-            os.kill(pid, signal.SIGKILL)
-    driver.wait(30)
+    kill_driver(machines, driver)
     wait_for(lambda: not pids(machines, 2, "Trainer"))
     wait_for(lambda: not acknowledged(machines) - set(logged(machines.on_disk(1) / "tracking/job")))
     assert_all_there_once(machines)
@@ -199,3 +230,69 @@ def test_a_host_that_dies_and_comes_back_gets_its_relay_back(machines):
     (machines.on_disk(1) / "stop").touch()
     driver.wait(60)
     assert_all_there_once(machines)
+
+
+def printed(machines: Machines, number: int) -> str:
+    """What the job's processes on a host printed there."""
+    logs = machines.on_disk(number).glob("r/session_*/logs/worker-*.err")
+    return "".join(path.read_text() for path in logs)
+
+
+def verified(machines: Machines, number: int) -> None:
+    """Deliver what came later, and compare."""
+    for command in ("sync", "verify"):
+        done = machines.run(number, COMMAND, command, str(machines.disk / "tracking/job"))
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_a_dead_receiver_left_is_brought_by_the_command_that_is_printed_there(machines):
+    """The critic ends while nobody takes its rows; it prints `push` with its own directory, and that brings all."""
+    driver = start_job(machines, "tensorboard", timeout_s=5)
+    run = machines.on_disk(1) / "tracking/job"
+    wait_for(lambda: acknowledged(machines, 2) & set(logged(run)))
+    (receiver,) = pids(machines, 1, "Receiver")
+    os.kill(receiver, signal.SIGSTOP)
+    time.sleep(1)
+    (machines.on_disk(1) / "stop").touch()
+    assert driver.wait(120) == 0, said(machines)
+    assert acknowledged(machines, 2) - set(logged(run))
+    (relay,) = pids(machines, 2, "Relay")
+    os.kill(relay, signal.SIGSTOP)  # nobody but the command brings anything
+    os.kill(receiver, signal.SIGKILL)
+    commands = re.findall(
+        r"rows of this run wait on host host2 .*(slime-logging push \S+)", printed(machines, 2)
+    )
+    search_path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
+    done = machines.run(2, "sh", "-c", commands[-1], env={**RAY, "PATH": search_path})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_all_there_once(machines)
+    verified(machines, 1)
+    os.kill(relay, signal.SIGKILL)
+
+
+def test_what_a_dead_cluster_left_is_merged_as_the_join_told(machines):
+    """Both the driver and the other host die; the rows on its disk are copied and merged by the command from the join."""
+    driver = start_job(machines, "tensorboard", num_restarts=0)
+    run = machines.on_disk(1) / "tracking/job"
+    wait_for(lambda: acknowledged(machines, 2) & set(logged(run)))
+    os.kill(pids(machines, 2, "Relay")[0], signal.SIGSTOP)
+    time.sleep(1)
+    machines.crash(2)
+    kill_driver(machines, driver)
+    told = re.findall(
+        r"kept in (\S+) and brought .*(slime-logging merge COPY --into RUN)", printed(machines, 2)
+    )
+    place, command = told[-1]
+    assert acknowledged(machines, 2) - set(logged(run))
+    shutil.copytree(
+        machines.on_disk(2) / Path(place).relative_to(machines.disk), machines.on_disk(1) / "copy"
+    )
+    words = {"COPY": f"{machines.disk}/copy", "RUN": f"{machines.disk}/tracking/job"}
+    done = machines.run(
+        1,
+        str(Path(PYTHON).parent / "slime-logging"),
+        *(words.get(w, w) for w in command.split()[1:]),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_all_there_once(machines)
+    verified(machines, 1)
