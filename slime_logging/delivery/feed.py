@@ -63,7 +63,7 @@ class Feed:
         self._fold = ConfigFold()
         self._turn = 0
         self._asked_at_s = time.monotonic()
-        self._watch = Watch(slowest_s)
+        self._watch = Watch(directory.journals, slowest_s)
         self.has_new_config = False
 
     def discover(self, *, is_last: bool = False) -> None:

@@ -30,7 +30,7 @@ class Host:
         self._directory = directory
         self._spec = spec
         self._sampler: SystemSampler | None = None
-        self._watch = Watch()
+        self._watch = Watch(directory.journals)
         self._due_s = 0.0
 
     def is_wanted(self) -> bool:

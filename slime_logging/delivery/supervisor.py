@@ -31,7 +31,7 @@ from slime_logging.delivery.notices import NoticeHandler
 from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.delivery.writers import Writers
 from slime_logging.errors import RunNotFoundError
-from slime_logging.record.run import RunDirectory, RunFile
+from slime_logging.record.run import RUN_FILE, RunDirectory, RunFile
 
 TICK_S = 0.1
 TERM_GRACE_S = 16.0
@@ -75,6 +75,7 @@ class Supervisor:
         self._patience_s = 0.0 if spec.is_following else TERM_PATIENCE_S
         self._host = Host(self._directory, spec)
         self._term_at_s: float | None = None
+        self._known: tuple[tuple[int, int], RunFile] | None = None
 
     def on_sigterm(self, *_: Any) -> None:
         """The job's scheduler ends everything: deliver what can be delivered soon."""
@@ -188,12 +189,22 @@ class Supervisor:
         the job's own delivery.
         """
         try:
-            run = self._directory.read()
+            run = self._description()
             if self._spec.is_following and delivers_itself(self._directory, run):
                 return True
             return run.num_starts > self._spec.start
         except RunNotFoundError:
             return not self._directory.path.exists()
+
+    def _description(self) -> RunFile:
+        """What `run.json` says, which is replaced as a whole: read again where it was."""
+        try:
+            found = (self._directory.path / RUN_FILE).stat()
+        except OSError:
+            return self._directory.read()
+        if self._known is None or self._known[0] != (found.st_ino, found.st_mtime_ns):
+            self._known = (found.st_ino, found.st_mtime_ns), self._directory.read()
+        return self._known[1]
 
     def _is_out_of_grace(self, grace_s: float) -> bool:
         return self._term_at_s is not None and time.monotonic() >= self._term_at_s + grace_s

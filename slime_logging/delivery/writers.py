@@ -30,7 +30,7 @@ class Writers:
     def __init__(self, directory: RunDirectory, spec: DeliverySpec) -> None:
         self._directory = directory
         self._spec = spec
-        self._watch = Watch()
+        self._watch = Watch(directory.journals)
         self._openings: dict[Path, Opening | None] = {}
         self._living: Path | None = None
         self._are_alive = True
@@ -58,7 +58,7 @@ class Writers:
 
     def note_end(self) -> None:
         """What is in the journals now is delivered: only what comes later counts as grown."""
-        self._watch = Watch()
+        self._watch.forget()
         self._look()
         self._has_grown = False
         self._grown_at_s = time.monotonic()
