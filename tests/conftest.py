@@ -56,7 +56,6 @@ LONG = (
     "tests/roles/test_oracle.py",
     "tests/slime/test_patch.py",
     "tests/slime/test_real_job.py",
-    "tests/trinity/",
     "tests/bench/",
 )
 """Whole clusters, real jobs of other projects and hundreds of kills: marked `long`, and run by `make proofs`."""

@@ -17,7 +17,7 @@ from slime_logging.record.entries import Opening
 from slime_logging.record.journal_reader import JournalReader
 from slime_logging.record.reading import read_opening
 
-FIRST_BYTES, READ_BYTES = 1 << 17, 1 << 20
+FIRST_BYTES, READ_BYTES = 1 << 17, 1 << 22
 """What is read at first, to learn the names of the metrics, and then at once."""
 
 
