@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -35,37 +36,24 @@ def join(
 ) -> Run:
     """Make the job's run or join it, whoever comes first, with the configuration of this process.
 
-    Processes are in the same run if they give the same `id`, or the same `project`, `group` and
-    `name` while that run lives, on one host, on a shared tracking directory, or in one Ray cluster.
-    `SLIME_LOGGING_RUN=ID@DIRECTORY` (`run.token`) names a run without a word in the code. With none
-    of these, the processes of one Ray job, torchrun or SLURM step are one run, and any other
-    process makes a run of its own.
-
-    So a second job of the same project, group and name on the same directory joins the run of the
-    first while that lives: its rows stand in that run. This is said on stderr, and warned about
-    where both log in one role. `make=True` refuses it; another name or id keeps the jobs apart.
+    In the same run are those that give the same `id`, or the same `project`, `group` and `name`
+    while that run lives, on one host, a shared directory, or one Ray cluster; `SLIME_LOGGING_RUN`
+    (`run.token`) names one without a word in the code. With none of these it is the processes of
+    one Ray job, torchrun or SLURM step; any other process makes a run of its own. Joining a living
+    run of the same name is said on stderr.
 
     Args:
         config: a mapping, dataclass, Namespace, OmegaConf, pydantic or attrs object, nested or not;
-            read, never changed. Its leaves are logged as `<role>/<section>.<key>`, without secrets.
-        role: what this process does, such as "explorer"; the prefix of its configuration and its
-            metrics. None for a process without a role: no prefix.
-        project: as in W&B; default: WANDB_PROJECT.
-        name: of the run; default: WANDB_NAME.
-        group: of the run; default: WANDB_RUN_GROUP.
-        id: the run's id, when it must be the same after a restart: a run with this id that has
-            ended is continued.
-        trackers: names (`["wandb", "mlflow"]`), or names with options
-            (`{"wandb": {"mode": "offline"}}`); default: SLIME_LOGGING_TRACKERS, and without it the
-            run is kept on disk alone.
+            not changed. Its leaves are logged as `<role>/<section>.<key>`, without secrets.
+        role: what this process does, the prefix of its configuration and metrics; None: no prefix.
+        project: default: WANDB_PROJECT. name: default: WANDB_NAME. group: WANDB_RUN_GROUP.
+        id: the run's id; a run with this id that has ended is continued.
+        trackers: names, or names with options (`{"wandb": {"mode": "offline"}}`); default:
+            SLIME_LOGGING_TRACKERS, and without it the run is kept on disk alone.
         directory: where runs are kept; default: SLIME_LOGGING_DIR, else `./tracking`.
         resume: continue the last run of this name, where it has ended.
-        make: True: this process makes the run; False: it joins the run, and waits up to 30 s for
-            it; None: whatever comes first.
+        make: True: make the run; False: join it, and wait up to 30 s for it; None: what comes.
         options: further options by the names of the flags: `{"tags": ["a"], "hide": ["acme_*"]}`.
-
-    Returns:
-        The run. Use it as a context manager, or call `finish`.
 
     Raises:
         SettingsError: an argument or variable cannot work.
@@ -74,20 +62,14 @@ def join(
         RunNotFoundError: `make=False`, and there is no such run.
         OSError: the run's directory cannot be written.
     """
-    check_role(role)
-    chosen = chosen_arguments(trackers, options or {})
-    args = RoleConfig(**vars(chosen), role=role, config=config_json(config))
-    given = {
+    named = {
         "wandb_project": project,
         "tracking_name": name,
         "wandb_group": group,
         "wandb_run_id": id,
         "tracking_dir": None if directory is None else os.fspath(directory),
     }
-    vars(args).update({key: value for key, value in given.items() if value is not None})
-    for attribute, variable in (("rank", "RANK"), ("world_size", "WORLD_SIZE")):
-        if os.environ.get(variable, "").isdecimal():
-            setattr(args, attribute, int(os.environ[variable]))
+    args = _arguments(config, role, named, chosen_arguments(trackers, options or {}))
     try:
         settings = Settings.of(args, chosen_environment(trackers))
         session, kept = meet(args, settings, make=make, is_resuming=resume)
@@ -96,3 +78,16 @@ def join(
     with changing():
         enter(session)
     return Run(args, session, kept)
+
+
+def _arguments(
+    config: object, role: str | None, named: Mapping[str, str | None], chosen: Namespace
+) -> RoleConfig:
+    """What was said, by the names of the flags; rank and world size as torchrun tells them."""
+    check_role(role)
+    args = RoleConfig(**vars(chosen), role=role, config=config_json(config))
+    vars(args).update({key: value for key, value in named.items() if value is not None})
+    for attribute, variable in (("rank", "RANK"), ("world_size", "WORLD_SIZE")):
+        if os.environ.get(variable, "").isdecimal():
+            setattr(args, attribute, int(os.environ[variable]))
+    return args

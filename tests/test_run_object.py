@@ -79,6 +79,17 @@ def test_a_role_has_a_prefix_an_axis_and_a_configuration_of_its_own(here):
     assert tree["judge"]["api_key"] == SECRET
 
 
+@pytest.mark.parametrize(
+    ("axis", "step_key"),
+    [("eval/math", "e/eval/math/step"), ("/eval/", "e/eval/step"), (5, "e/5/step"), ("", "e/step")],
+)
+def test_an_axis_of_any_kind_names_its_step(here, axis, step_key):
+    """No row is lost for the name of its axis."""
+    with join(role="e") as run:
+        run.log({"accuracy": 0.7}, step=1, axis=axis)
+    assert rows(run.directory)[0][:2] == (step_key, 1)
+
+
 def test_an_actor_is_a_role_like_any_other_and_differs_from_the_critic(here):
     with join(config={"lr": 1e-6}, role="actor") as actor:
         join(config={"lr": 1e-5}, role="critic").finish()

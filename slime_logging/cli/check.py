@@ -27,27 +27,31 @@ DTYPE_WORDS = ("dtype", "bf16", "fp16")
 """torch is imported only for a role file that names one of them."""
 
 
+Flags = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="-- FLAGS", help="The job's own flags, after `--`."),
+]
+ArgsJson = Annotated[
+    Path | None,
+    typer.Option("--args-json", metavar="FILE", help="The job's validated arguments, as JSON."),
+]
+Parser = Annotated[
+    str | None,
+    typer.Option("--parser", metavar="MODULE:NAME", help="The job's own parser, for its types."),
+]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Ask the slime and Megatron-LM that are installed here.")
+]
+
+
 def check(
     path: Annotated[str, typer.Argument(metavar="ROLES.yaml", help="The role file.")],
-    flags: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- FLAGS", help="The job's own flags, after `--`."),
-    ] = None,
-    args_json: Annotated[
-        Path | None,
-        typer.Option("--args-json", metavar="FILE", help="The job's validated arguments, as JSON."),
-    ] = None,
+    flags: Flags = None,
+    args_json: ArgsJson = None,
     role: RolesOption = None,
-    parser: Annotated[
-        str | None,
-        typer.Option(
-            "--parser", metavar="MODULE:NAME", help="The job's own parser, for its types."
-        ),
-    ] = None,
+    parser: Parser = None,
     as_json: JsonOption = False,
-    is_exact: Annotated[
-        bool, typer.Option("--exact", help="Ask the slime and Megatron-LM that are installed here.")
-    ] = False,
+    is_exact: Exact = False,
 ) -> None:
     """Check a role file as the job would, and show what each role gets.
 

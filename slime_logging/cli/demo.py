@@ -17,30 +17,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slime_logging.cli.options import DirectoryOption
+
 if TYPE_CHECKING:
     from slime_logging.demo.job import JobResult
     from slime_logging.demo.screen import Screen
 
-HELP = (
-    "Run a small but real RL job on this machine's CPU, tracked as one run.",
-    (
-        r"It needs torch and megatron-core, no GPU, no account, no network: pip install"
-        r" '.\[demo]' in a clone of slime_logging"
-    ),
-    (
-        "Begin with [bold]slime-logging demo ppo[/] (about 10 seconds): actor and critic train in"
-        " processes of their own, beside a driver and a rollout process. At its end it shows what"
-        " differs between actor and critic, and the one command that opens each tracker."
-    ),
-    (
-        "Then copy configs/ppo_roles.yaml, change a value, give the copy as [bold]--role-file[/],"
-        " and look again. Or kill -9 one of the processes."
-    ),
-)
+HELP = r"""Run a small but real RL job on this machine's CPU, tracked as one run.
+
+It needs torch and megatron-core, no GPU, no account, no network: pip install '.\[demo]' in a clone.
+
+Begin with [bold]demo ppo[/] (about 10 seconds): actor and critic in processes of their own.
+
+Then copy configs/ppo_roles.yaml, change a value, and give the copy as [bold]--role-file[/].
+"""
 
 app = typer.Typer(
     name="demo",
-    help="\n\n".join(HELP),
+    help=HELP,
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -63,12 +57,6 @@ Ranks = Annotated[
 Trackers = Annotated[
     str, typer.Option(metavar="NAME,...", help=f"Where to, of {', '.join(TRACKERS)}; or none.")
 ]
-Directory = Annotated[
-    Path | None,
-    typer.Option(
-        file_okay=False, help="Where runs are kept. Default: SLIME_LOGGING_DIR, else ./tracking."
-    ),
-]
 Online = Annotated[
     bool, typer.Option("--online", help="Let W&B go to its server; needs WANDB_API_KEY.")
 ]
@@ -90,7 +78,7 @@ def ppo(
     rollouts: Rollouts = 25,
     tp: Ranks = 1,
     trackers: Trackers = "wandb,trackio",
-    tracking_dir: Directory = None,
+    tracking_dir: DirectoryOption = None,
     role_file: RoleFile = None,
     online: Online = False,
     seed: Seed = 1234,
@@ -110,7 +98,7 @@ def grpo(
     rollouts: Rollouts = 25,
     tp: Ranks = 1,
     trackers: Trackers = "wandb,trackio",
-    tracking_dir: Directory = None,
+    tracking_dir: DirectoryOption = None,
     role_file: RoleFile = None,
     online: Online = False,
     seed: Seed = 1234,
@@ -125,7 +113,7 @@ def explorer_trainer(
     steps: Steps = 400,
     only: Only = None,
     trackers: Trackers = "wandb,trackio",
-    tracking_dir: Directory = None,
+    tracking_dir: DirectoryOption = None,
     online: Online = False,
     seed: Seed = 1234,
 ) -> None:
@@ -172,7 +160,7 @@ def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None
     from slime_logging.demo.screen import Screen
     from slime_logging.errors import TrackingError
 
-    console, errors = Console(), Console(stderr=True)
+    console, errors = Console(), Console(stderr=True, soft_wrap=True, highlight=False)
     _require_packages(needed)
     screen = Screen(console)
     interrupts = _noted_interrupts()
@@ -184,13 +172,13 @@ def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None
     except (KeyboardInterrupt, Exception) as error:
         # A child that the same Ctrl-C ended, or an import that it broke, may be seen first.
         if interrupts or isinstance(error, KeyboardInterrupt):
-            errors.print(f"\nInterrupted: {_what_is_left(screen)}", soft_wrap=True, highlight=False)
+            errors.print(f"\nInterrupted: {_what_is_left(screen)}")
             raise typer.Exit(130) from None
         if not isinstance(error, (JobFailed, TrackingError)):
             raise
         errors.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
-        errors.print(_without_secrets(str(error)), markup=False, highlight=False, soft_wrap=True)
-        errors.print(_what_is_left(screen), markup=False, highlight=False, soft_wrap=True)
+        errors.print(_without_secrets(str(error)), markup=False)
+        errors.print(_what_is_left(screen), markup=False)
         raise typer.Exit(1) from None
     show_report(result, console)
 

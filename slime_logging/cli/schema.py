@@ -68,26 +68,8 @@ def role_file_schema(roles: Sequence[str]) -> Schema:
     from slime_logging.roles.megatron import READ_FROM
 
     overrides = _overrides()
-    once = [
-        {
-            "contains": {"properties": {"role": {"const": role}}, "required": ["role"]},
-            "minContains": 0,
-            "maxContains": 1,
-        }
-        for role in roles
-    ]
-    entry = {
-        "type": "object",
-        "required": ["role"],
-        "additionalProperties": False,
-        "properties": {
-            "name": {"type": ["string", "number", "boolean", "null"], "description": "A label."},
-            "role": {"enum": list(roles)},
-            "overrides": {"$ref": "#/$defs/overrides"},
-            "args": {"$ref": "#/$defs/overrides", "deprecated": True},
-        },
-        "not": {"required": ["overrides", "args"]},
-    }
+    once = [_at_most_once(role) for role in roles]
+    written = {way: name for name in overrides for way in (name, name.replace("_", "-"))}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Role file",
@@ -99,18 +81,37 @@ def role_file_schema(roles: Sequence[str]) -> Schema:
             "megatron": {"type": "array", "items": {"$ref": "#/$defs/entry"}, "allOf": once}
         },
         "$defs": {
-            "entry": entry,
+            "entry": _entry(roles),
             "overrides": {
                 "type": ["object", "null"],
                 "additionalProperties": False,
                 "properties": {
-                    written: {"$ref": f"#/$defs/options/{name}"}
-                    for name in overrides
-                    for written in dict.fromkeys((name, name.replace("_", "-")))
+                    way: {"$ref": f"#/$defs/options/{name}"} for way, name in written.items()
                 },
             },
             "options": overrides,
         },
+    }
+
+
+def _at_most_once(role: str) -> Schema:
+    """Of a role there is one entry."""
+    of_role = {"properties": {"role": {"const": role}}, "required": ["role"]}
+    return {"contains": of_role, "minContains": 0, "maxContains": 1}
+
+
+def _entry(roles: Sequence[str]) -> Schema:
+    return {
+        "type": "object",
+        "required": ["role"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {"type": ["string", "number", "boolean", "null"], "description": "A label."},
+            "role": {"enum": list(roles)},
+            "overrides": {"$ref": "#/$defs/overrides"},
+            "args": {"$ref": "#/$defs/overrides", "deprecated": True},
+        },
+        "not": {"required": ["overrides", "args"]},
     }
 
 

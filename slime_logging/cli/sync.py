@@ -92,20 +92,30 @@ def sync(
                 raise SettingsError("--follow with --repair: repair one run without --follow.")
             follow(run, tracking_dir, to or (), overrides, timeout)
             return
-        directory = open_run(run, tracking_dir)
-        description = directory.read()
-        trackers = tuple(to or description.trackers)
-        check_trackers(trackers)
-        facts = facts_of(directory, description, overrides, trackers, is_writing=True)
-        _claim(directory, timeout)
-        try:
-            deliveries = _deliveries(directory, description, trackers, facts, is_repair=repair)
-            results = _deliver(directory, description, deliveries, timeout)
-        finally:
-            directory.locks.unlock()
+        results = _sync(open_run(run, tracking_dir), to, overrides, timeout, is_repair=repair)
     _report(results)
     if not all(result.is_complete for result in results):
         raise typer.Exit(1)
+
+
+def _sync(
+    directory: RunDirectory,
+    to: list[str] | None,
+    overrides: dict[str, object],
+    timeout_s: float,
+    *,
+    is_repair: bool,
+) -> list[DeliveryResult]:
+    run = directory.read()
+    trackers = tuple(to or run.trackers)
+    check_trackers(trackers)
+    facts = facts_of(directory, run, overrides, trackers, is_writing=True)
+    _claim(directory, timeout_s)
+    try:
+        deliveries = _deliveries(directory, run, trackers, facts, is_repair=is_repair)
+        return _deliver(directory, run, deliveries, timeout_s)
+    finally:
+        directory.locks.unlock()
 
 
 def _deliveries(

@@ -38,12 +38,10 @@ def trusted_options(
     is_writing: bool,
 ) -> dict[str, object]:
     """The options of the run's trackers: the stored ones that are believed, with what the user said
-    above them.
+    on the command line above them.
 
     Args:
-        directory: the run's.
-        run: what `run.json` says.
-        said: what the user said on the command line.
+        directory: the run's. run: what `run.json` says. said: on the command line.
         trackers: which are delivered to, or read back.
         is_writing: whether they are delivered to: reading W&B's files needs no trust.
 
@@ -60,16 +58,12 @@ def trusted_options(
     if said.get("wandb_mode", stored.get("wandb_mode")) == "online":
         stored.pop("wandb_dir", None)  # only the server matters: local files go to the run
     options: dict[str, object] = {**stored, **said}
-    for option in TRACKER_OPTIONS:
-        place = stored.get(option.name) if option.is_place else None
-        if (
-            place is None
-            or option.name in said
-            or not _is_used(option, options, trackers, is_writing=is_writing)
-        ):
-            continue
+    places = [(o, stored[o.name]) for o in TRACKER_OPTIONS if o.is_place and o.name in stored]
+    for option, place in places:
+        is_used = _is_used(option, options, trackers, is_writing=is_writing)
         is_said = any(_is_same(place, text) for text in option.texts(os.environ))
-        if not is_said and not _is_below(place, directory.path):
+        is_said = is_said or option.name in said or _is_below(place, directory.path)
+        if is_used and not is_said:
             raise SettingsError(_question(option, place))
     return options
 

@@ -37,13 +37,12 @@ def verify(
     option: TrackerOptions = None,
     tracking_dir: DirectoryOption = None,
 ) -> None:
-    """Read the trackers back and compare them with the journals: rows, configuration, samples, and
-    images.
+    """Read the trackers back and compare them with the journals: rows, configuration, media.
 
     Exit code 0 only if each is there once and equal. What is missing, doubled or different is
-    printed; `slime-logging sync RUN --repair` sends the rows that are missing. Where hosts share no
-    disk, name the directories of all of them: their journals are read as one run. A role that the
-    job expected and that never joined is told, and is not equal.
+    printed; `slime-logging sync RUN --repair` sends what is missing. Where hosts share no disk,
+    name the directories of all: their journals are read as one run. A role that was expected and
+    never joined is told, and is not equal.
     """
     from slime_logging.delivery.verify import verify as compare
     from slime_logging.hosts.merge import SeenTogether

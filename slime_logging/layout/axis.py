@@ -24,7 +24,8 @@ class Axis:
     """One step counter: the names of its metrics, and where it is."""
 
     def __init__(self, role: str | None, axis: str | None) -> None:
-        parts = [part for part in (role, axis) if part]
+        named = [] if axis is None else [str(axis).strip("/")]
+        parts = [part for part in (role, *named) if part]
         self._prefixes = ["/".join(parts[start:]) + "/" for start in range(len(parts))]
         self.step_key = "/".join([*parts, "step"])
         self._whole = self._prefixes[0] if parts else ""

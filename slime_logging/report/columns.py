@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from slime_logging.backends.storable import as_double, flatten
@@ -25,6 +25,27 @@ def columns_of(records: Iterable[Mapping[str, Any]], refer: Refer) -> list[Rows]
     """
     columns: dict[str, dict[str, tuple[list[float], list[Json]]]] = {}
     all_steps: dict[str, list[float]] = {}
+    for step_key, step, metrics in _rows(records, refer):
+        all_steps.setdefault(step_key, []).append(step)
+        of_key = columns.setdefault(step_key, {})
+        for name, value in metrics.items():
+            if name not in of_key:
+                of_key[name] = [], []
+            steps, values = of_key[name]
+            steps.append(step)
+            values.append(value)
+    return [
+        Rows(
+            key, steps, {n: (*c, set(map(type, c[1])) <= NUMBERS) for n, c in columns[key].items()}
+        )
+        for key, steps in all_steps.items()
+    ]
+
+
+def _rows(
+    records: Iterable[Mapping[str, Any]], refer: Refer
+) -> Iterator[tuple[str, float, Mapping[str, Json]]]:
+    """Step key, step and flat metrics of each row."""
     for record in records:
         if record.get("kind") != "row":
             continue
@@ -38,22 +59,4 @@ def columns_of(records: Iterable[Mapping[str, Any]], refer: Refer) -> list[Rows]
                 refer(step_key, name, step, file)
                 del metrics[name]
             metrics = flatten(metrics)
-        all_steps.setdefault(step_key, []).append(step)
-        of_key = columns.setdefault(step_key, {})
-        for name, value in metrics.items():
-            if name not in of_key:
-                of_key[name] = [], []
-            steps, values = of_key[name]
-            steps.append(step)
-            values.append(value)
-    return [
-        Rows(
-            key,
-            steps,
-            {
-                n: (*column, set(map(type, column[1])) <= NUMBERS)
-                for n, column in columns[key].items()
-            },
-        )
-        for key, steps in all_steps.items()
-    ]
+        yield step_key, step, metrics
