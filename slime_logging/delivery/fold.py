@@ -50,10 +50,6 @@ class ConfigFold:
                     expected[key] = (rank, value)
         return has_changed
 
-    def knows(self, role: str) -> bool:
-        """Whether the primary says something of this role, expected or not."""
-        return role in self._expected
-
     def config(self, roles: Sequence[str]) -> RunConfig:
         """The configuration as it stands, with the roles in this order and any further ones behind
         them.

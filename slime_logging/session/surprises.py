@@ -1,4 +1,5 @@
-"""A role that joined unexpectedly, or with other values than expected, is told in the log.
+"""A role of slime's that joined unexpectedly, and any with other values than expected, is told in
+the log.
 
 Policy: the process that joins says it at once, from the journals of its run's primary; of roles on
 other hosts, whose processes see no primary, the primary says it at its end. Nothing raises.
@@ -86,8 +87,7 @@ def _tell(directory: RunDirectory, roles: set[str], fold: ConfigFold) -> None:
     expected = directory.read().roles
     found = surprises(fold.config(expected))
     for role in sorted(roles):
-        is_named = role not in SLIMES_ROLES and fold.knows(role)
-        if expected and role not in expected and not is_named:
+        if role in SLIMES_ROLES and expected and role not in expected:
             logger.warning(UNEXPECTED, role, " and ".join(expected))
         if found.get(role):
             logger.warning(OTHERWISE, role, told(found[role]))

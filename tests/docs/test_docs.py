@@ -1,7 +1,7 @@
 """Every command and snippet of the documentation is run, and every link in it leads somewhere.
 
 Blocks of one document run in their order, in one folder: `bash` by bash, `python` in one namespace, `yaml` with
-`megatron:` as a role file. A line that ends in `# serves a page` is a server: it must answer, and is then ended.
+`megatron:` as a role file.
 `make` targets are checked to exist (`make -n`), `pip install` lines to name extras that there are. `console` and
 `text` blocks are output.
 """
@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -25,18 +24,19 @@ from slime_logging.settings.options import OPTIONS, OTHER_VARIABLES
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SERVES = "# serves a page"
 RUN_LANGUAGES = {"bash", "python", "yaml"}
 KNOWN_LANGUAGES = RUN_LANGUAGES | {"console", "text", "json", "diff", "mermaid"}
-
-pytestmark = pytest.mark.xdist_group("docs")
 
 
 def blocks(document: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(document.read_text())
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(each, marks=pytest.mark.xdist_group(f"docs-{each.name}")) for each in DOCUMENTS],
+    ids=lambda p: p.name,
+)
 def test_what_is_written_works(document, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
@@ -60,10 +60,6 @@ def run_shell(text: str, folder: Path) -> None:
             check_target(command)
         elif command.startswith("pip install"):
             check_extras(command)
-        elif command.endswith(SERVES):
-            run_script(script, folder)
-            script = []
-            check_server(command.removesuffix(SERVES).strip(), folder)
         else:
             script.append(line)
     run_script(script, folder)
@@ -95,32 +91,6 @@ def check_extras(command: str) -> None:
     for extras in re.findall(r"\[([\w,]+)\]", command):
         for extra in extras.split(","):
             assert re.search(rf"^{extra} = \[", text, re.MULTILINE), f"no extra {extra}"
-
-
-def check_server(command: str, folder: Path) -> None:
-    """Start it, wait until it prints an address, and end it."""
-    log = folder / "server.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"],
-            cwd=folder,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + 60
-        while (
-            time.monotonic() < deadline
-            and b"http" not in log.read_bytes()
-            and process.poll() is None
-        ):
-            time.sleep(0.2)
-        assert b"http" in log.read_bytes(), f"{command}: {log.read_text()[-2000:]}"
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, 9)
-        process.wait()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)

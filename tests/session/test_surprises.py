@@ -119,3 +119,14 @@ def test_a_job_of_ones_own_has_only_what_it_set(tmp_path: Path) -> None:
     assert of(args, "overrides/critic/") == ["overrides/critic/lr"]
     own = copy.deepcopy(config(args).roles["critic"])
     assert own["lr"] == 1e-5 and "kl_coef" not in own
+
+
+def test_a_role_of_one_s_own_is_no_surprise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An explorer beside a trainer has nothing to do with slime's options."""
+    args = Namespace(lr=1.0, tracking_dir=str(tmp_path), tracking_system_metrics="off")
+    sl.init_tracking(args)
+    sl.init_tracking(copy.copy(args), primary=False, role="explorer")
+    sl.finish_tracking(args)
+    assert "expected only" not in caplog.text
