@@ -81,8 +81,7 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
     if getattr(tracker, "merges_equal_points", False):
         expected = array("Q", set(expected))
     lacking, extra = difference(expected, held)
-    config = journal_config(directory, facts.roles)
-    wanted = readable.config_as_held(config)
+    wanted = _wanted_config(directory, readable, facts.roles)
     extras = [p for p in readable.read_points(facts) if digest_of(p) in extra] if extra else []
     known = set(expected) if extras else set()
     media, num_media = _media_lacking(rows, tracker, facts)
@@ -134,6 +133,19 @@ def _rows_lacking(rows: _Shown, readable: Readable, lacking: set[int]) -> Iterat
     for row in rows if lacking else ():
         if any(digest_of(point) in lacking for point in readable.points(row)):
             yield row
+
+
+def _wanted_config(
+    directory: RunDirectory, readable: Readable, roles: tuple[str, ...]
+) -> dict[str, Json]:
+    """What the tracker should hold. Of directories that are not merged yet only what one of them
+    knows: each host delivered its own, and none could compare it with the others'.
+    """
+    wanted = readable.config_as_held(journal_config(directory, roles))
+    if len(directory.parts) == 1:
+        return wanted
+    held = [readable.config_as_held(journal_config(part, roles)) for part in directory.parts]
+    return {key: wanted[key] for each in held for key in each if key in wanted}
 
 
 def _media_lacking(rows: _Shown, tracker: Backend, facts: RunFacts) -> tuple[tuple[str, ...], int]:

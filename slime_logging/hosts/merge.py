@@ -114,6 +114,11 @@ class SeenTogether(RunDirectory):
         self._all = list(directories)
         self.journal_paths()
 
+    @property
+    def parts(self) -> list[RunDirectory]:
+        """The directories of the hosts."""
+        return self._all
+
     def journal_paths(self) -> list[Path]:
         """Every journal that is in any of them, the longest of each name."""
         found: dict[str, Path] = {}

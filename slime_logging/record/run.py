@@ -116,6 +116,11 @@ class RunDirectory:
         self.delivery = self.path / "delivery"
         self.locks = RunLocks(self.path)
 
+    @property
+    def parts(self) -> list[RunDirectory]:
+        """The directories whose journals are read: this one."""
+        return [self]
+
     def create(self) -> None:
         """Make the directories; those that exist already stay as they are.
 

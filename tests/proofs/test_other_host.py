@@ -130,36 +130,57 @@ def invoke(*words: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def two_hosts(tmp_path: Path, primary: Namespace) -> tuple[Path, Path]:
-    """A job of two hosts, the critic's the last one to end; the run's directory on each."""
+def two_hosts(
+    tmp_path: Path, primary: Namespace, *, is_primary_last: bool = False
+) -> tuple[Path, Path]:
+    """A job of two hosts, the critic's the last one to end by default; the run's directory on each."""
     sl.init_tracking(primary)
     actor, critic = copy.copy(primary), critic_elsewhere(primary, tmp_path)
+    if is_primary_last:  # what it expects of the critic stands then
+        critic.lr = primary.lr
     sl.init_tracking(actor, primary=False, role="actor")
     sl.init_tracking(critic, primary=False, role="critic")
     for step in range(20):
         sl.log(primary, {"rollout/step": step, "rollout/reward": 0.5}, "rollout/step")
         sl.log(critic, {"train/step": step, "train/critic-loss": 0.1}, "train/step")
-    for args in (actor, primary, critic):
+    sl.log_config(critic, {"vocab_size": 151_936})
+    sl.log_config(actor, {"start_rollout_id": 3})
+    for args in (actor, critic, primary) if is_primary_last else (actor, primary, critic):
         sl.finish_tracking(args)
     return tmp_path / "host1" / "job", tmp_path / "host2" / "job"
 
 
-def test_a_run_of_two_hosts_is_proved_by_their_two_directories(tmp_path, primary, wandb_server):
-    """One alone is not equal, and says what to name as well; merged they are, and nothing is sent twice."""
-    wandb_server.behave(config="merge")
-    here, there = two_hosts(tmp_path, primary)
+@pytest.mark.parametrize("semantics", ["replace", "merge"])
+@pytest.mark.parametrize("is_primary_last", [True, False], ids=["primary-last", "primary-first"])
+def test_a_run_of_two_hosts_is_proved_by_their_two_directories(
+    tmp_path, primary, wandb_server, semantics, is_primary_last
+):
+    """Rows, and the whole configuration at the end, whoever uploads last to a server that replaces. One alone is not
+    equal, and says what to name as well; merged they are, and nothing is sent twice.
+    """
+    wandb_server.behave(config=semantics)
+    here, there = two_hosts(tmp_path, primary, is_primary_last=is_primary_last)
+    config = wandb_server.config("job")
+    assert config["critic/vocab_size"] == 151_936
+    assert (config["start_rollout_id"], config["lr"]) == (3, 1e-6)
+    assert config["critic/lr"] == (1e-6 if is_primary_last else 5e-6)
     words = words_of(wandb_server)
     for alone in (here, there):
         code, text = invoke("verify", alone, *words)
         assert code == 1
         assert "other hosts" in " ".join(text.split()), text
     code, text = invoke("verify", here, there, *words)
-    assert code == 0, text
+    differing = [line.split(":")[1].strip() for line in text.splitlines() if "config: " in line]
+    # A primary that uploads last says what it expects of the critic, whose directory is another one here.
+    assert differing == (["critic/tracking_dir"] if is_primary_last else []), text
+    assert code == int(is_primary_last)
     assert invoke("merge", there, "--into", here)[0] == 0
     code, text = invoke("sync", here, *words)
     assert code == 0, text
     code, text = invoke("verify", here, *words)
     assert code == 0, text
+    own = wandb_server.config("job").get("overrides/critic/lr")  # what no host could say by itself
+    assert own is None if is_primary_last else (own["base"], own["value"]) == (1e-6, 5e-6)
 
 
 def test_with_a_single_writer_no_other_host_opens_a_client(tmp_path, primary, wandb_server):

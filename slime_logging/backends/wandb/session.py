@@ -80,11 +80,11 @@ class Session:
         self._run.config.update({**self._keys_of_others(), **changed}, allow_val_change=True)
 
     def _keys_of_others(self) -> dict[str, Any]:
-        """What a shared client that is not the primary would wipe out: each upload is a client's
-        whole configuration, and on a server that replaces, the last one to upload stands. So it
-        adds what it does not know first.
+        """What a shared client would wipe out: each upload is a client's whole configuration, and
+        on a server that replaces, the last one to upload stands. So it adds what it does not know
+        first: the primary too, which does not see what another host's processes said late.
         """
-        if self._settings["mode"] != "shared" or self._settings["x_primary"]:
+        if self._settings["mode"] != "shared":
             return {}
         try:
             there = wandb_api.read_config({**self._settings, "entity": self._run.entity})
