@@ -79,6 +79,22 @@ def test_a_role_has_a_prefix_an_axis_and_a_configuration_of_its_own(here):
     assert tree["judge"]["api_key"] == SECRET
 
 
+def test_what_the_environment_calls_a_run_is_cleaned_and_bounded(here, monkeypatch):
+    """Name, notes and kind of job by W&B's variables; what is said in the code stands above them."""
+    monkeypatch.setenv("WANDB_NAME", "n\x1b[2J" + "a" * 10_000)
+    monkeypatch.setenv("WANDB_NOTES", "why\x1b")
+    monkeypatch.setenv("WANDB_JOB_TYPE", "train")
+    with join(name=None) as run:
+        held = RunDirectory(Path(run.directory)).read()
+    assert held.name.startswith("n")
+    assert "\x1b" not in held.name + held.options["tracking_notes"]
+    assert len(held.name) < 1_000
+    assert held.options["tracking_notes"].startswith("why")
+    assert held.options["tracking_job_type"] == "train"
+    with join() as run:
+        assert RunDirectory(Path(run.directory)).read().name == "math-1"
+
+
 @pytest.mark.parametrize(
     ("axis", "step_key"),
     [("eval/math", "e/eval/math/step"), ("/eval/", "e/eval/step"), (5, "e/5/step"), ("", "e/step")],

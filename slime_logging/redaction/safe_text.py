@@ -34,6 +34,11 @@ def escape_terminal(text: str) -> str:
     return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
+def as_label(text: str, most_chars: int) -> str:
+    """What people call something: without control characters and outer space, and not longer."""
+    return _CONTROL.sub(" ", text).strip()[:most_chars].strip()
+
+
 def safe_exception_text(redactor: RedactsText, exc: BaseException) -> str:
     """`TypeName: message` of a foreign exception on one line: redacted, without terminal escapes,
     shortened; never raises.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from slime_logging.errors import SettingsError
+from slime_logging.redaction.safe_text import as_label
 from slime_logging.settings.options import (
     BY_NAME,
     DEFAULT_DIRECTORY,
@@ -33,6 +34,11 @@ DEFAULT_ENV_VARS = ("SLURM_JOB_ID",)
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "none")
+
+
+MAX_NAME_CHARS = 256
+MAX_LABEL_CHARS = {"tracking_tags": 4_096, "tracking_notes": 16_384, "tracking_job_type": 64}
+"""Of what a person calls a run; some of it may come from an environment that nobody looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +78,7 @@ class Settings:
         """
         given = _Given(args, environ)
         options = {option.name: given.value(option.name) for option in TRACKER_OPTIONS}
-        options["tracking_tags"] = given.listed("tracking_tags")
+        options |= {name: given.label(name, most) for name, most in MAX_LABEL_CHARS.items()}
         system_metrics_s = _system_metrics(given)
         if options["tracking_system_metrics"] is not None:
             options["tracking_system_metrics"] = system_metrics_s or "off"
@@ -93,9 +99,9 @@ class Settings:
             is_resuming_newest=given.truth("tracking_resume"),
             rewind=cast(RewindPolicy, given.choice("tracking_rewind") or "keep"),
             finish_timeout_s=given.seconds("tracking_finish_timeout", DEFAULT_FINISH_TIMEOUT_S),
-            project=given.text("wandb_project") or given.text("tb_project_name") or "slime",
-            name=given.text("tracking_name"),
-            group=given.text("wandb_group"),
+            project=given.label("wandb_project") or given.label("tb_project_name") or "slime",
+            name=given.label("tracking_name"),
+            group=given.label("wandb_group"),
             has_suffix=bool(getattr(args, "wandb_random_suffix", True)),
             hide=given.names("tracking_hide"),
             show=given.names("tracking_show"),
@@ -167,10 +173,13 @@ class _Given:
             else tuple(str(item) for item in value)
         )
 
-    def listed(self, name: str) -> str | None:
-        """Words as one text with commas, as vendors write them."""
+    def label(self, name: str, most_chars: int = MAX_NAME_CHARS) -> str | None:
+        """What people call something, cleaned; words as one text with commas, as vendors write
+        them.
+        """
         value = self.said(name)[1]
-        return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+        words = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
+        return as_label(",".join(map(str, words)), most_chars) or None
 
     def choice(self, name: str) -> str | None:
         label, value = self.said(name)
