@@ -48,7 +48,10 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
         | {"train/loss": 1e6 if n == 200 else 0.5 + 0.4 * math.sin(n), "rollout/reward": n / 400}
         for n in range(400)
     ]
-    few = [{"train/kl": n * 1.5, "system/host/cpu": 1.0} for n in range(11)]
+    few = [
+        {"train/kl": n * 1.5, "train/tiny": -1.2345e-107 * (n + 1), "system/host/cpu": 1.0}
+        for n in range(11)
+    ]
     values = {f"argument_{n}": "long " * 40 if n == 7 else n for n in range(120)}
     config = {"": values | {"lr": 1e-6}, "critic": values | {"lr": 1e-5}}
     journals = [("actor", 0, rows), ("actor", 1, rows), ("critic", 0, few)]
