@@ -17,6 +17,8 @@ from argparse import Namespace
 from importlib import resources
 from typing import Any
 
+from slime_logging.demo.lean import lean_import
+
 
 class _AttnBackend(enum.Enum):
     """Stands in for Megatron's enum of the same names where megatron-core is not installed."""
@@ -68,7 +70,8 @@ def grpo_namespace() -> Namespace:
 
 def _attention_backends() -> Any:
     try:
-        with warnings.catch_warnings():  # Megatron warns at import that it found no GPU libraries.
+        with warnings.catch_warnings(), lean_import():
+            # Megatron warns at import that it found no GPU libraries.
             warnings.simplefilter("ignore")
             from megatron.core.transformer.enums import AttnBackend
     except ImportError:
