@@ -50,8 +50,8 @@ def no_session_left() -> Iterator[None]:
 
 LONG = (
     "tests/hosts/test_relay.py",
-    "tests/hosts/test_identity.py",
-    "tests/hosts/test_silence.py",
+    "tests/hosts/test_identity.py::test_workers_of_torchrun",
+    "tests/hosts/test_identity.py::test_a_ray_actor",
     "tests/proofs/",
     "tests/roles/test_oracle.py",
     "tests/slime/test_patch.py",

@@ -76,8 +76,9 @@ def run_status(directory: RunDirectory, onlooker: Onlooker | None = None) -> Run
     """
     run = directory.read()
     openings = ((path, read_opening(path)) for path in directory.journal_paths())
-    known = sorted((o.start, o.time_s, path) for path, o in openings if o is not None)
-    found = (journal_status(path, onlooker) for _, _, path in known)
+    known = [(path, opening) for path, opening in openings if opening is not None]
+    known.sort(key=lambda one: (one[1].start, one[1].time_s, one[0].name))
+    found = (journal_status(path, onlooker, opening) for path, opening in known)
     journals = tuple(status for status in found if status is not None)
     num_rows = sum(journal.num_rows for journal in journals)
     ending = read_ending(directory, run.num_starts)

@@ -52,9 +52,13 @@ class Onlooker(Protocol):
         """Rows that were read at once."""
 
 
-def journal_status(path: Path, onlooker: Onlooker | None = None) -> JournalStatus | None:
-    """Read a journal; None when it does not begin as a journal does."""
-    opening = read_opening(path)
+def journal_status(
+    path: Path, onlooker: Onlooker | None = None, opening: Opening | None = None
+) -> JournalStatus | None:
+    """Read a journal, whose opening line may be known; None when it does not begin as a journal
+    does.
+    """
+    opening = opening or read_opening(path)
     if opening is None:
         return None
     reader, tally, num_bytes = JournalReader(path), _Tally(opening, onlooker), FIRST_BYTES

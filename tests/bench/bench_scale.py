@@ -102,7 +102,9 @@ def _figures(number: int, answer: dict[str, list[float]]) -> list[Figure]:
             target=f"<= {LAG_S:g} s",
             is_met=max(lags) <= LAG_S,
         ),
-        *_commands(number, dict(zip(COMMANDS, answer["commands"], strict=True))),
+        *_commands(
+            number, dict(zip((*COMMANDS, "verify while it lives"), answer["commands"], strict=True))
+        ),
     ]
 
 
@@ -136,13 +138,14 @@ def _crowd(directory: Path, number: int, idle_s: float) -> dict[str, list[float]
                 time.sleep(0.002)
         run = RunDirectory(Path(joined.tracking_run_dir))
         lags = [_lag(run, board, number, each, idle_s) for each in range(1, NUM_TIMES + 1)]
+        living = _command(run, "verify")
     finally:
         board[0] = -1
         for pid in pids:
             os.waitpid(pid, 0)
         (directory / "stop").touch()
         primary.wait(timeout=120)
-    commands = [_command(run, name) for name in COMMANDS]
+    commands = [*(_command(run, name) for name in COMMANDS), living]
     return {
         "joins": list(board[4::4]),
         "walls": list(board[1::4]),

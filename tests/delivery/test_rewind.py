@@ -5,22 +5,30 @@ and `verify` knows what a tracker is to show.
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import slime_logging
+from slime_logging.backends import memory
 from slime_logging.backends.base import Writer
+from slime_logging.backends.memory import MemoryBackend
 from slime_logging.backends.process import backend_of_anyone
+from slime_logging.backends.table import BACKENDS, Tracker
+from slime_logging.cli.app import app
 from slime_logging.cli.samples import sample_tables
+from slime_logging.delivery import attempts
 from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.delivery import Delivery
 from slime_logging.delivery.rewind import Rewinds, rewinds_of
 from slime_logging.delivery.status import journal_rows
 from slime_logging.delivery.verify import verify
+from slime_logging.errors import TryAgain
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
 from slime_logging.record.run import RunDirectory
@@ -253,3 +261,65 @@ def test_points_that_a_tracker_holds_once_are_not_told_as_lost(tmp_path: Path) -
     delivery.stop(0, 100.0)
     assert delivery.wait().is_complete
     assert verify(directory, "mlflow", facts).is_equal
+
+
+def test_a_run_that_is_delivered_afterwards_shows_the_later_attempt_too(tmp_path: Path) -> None:
+    alone = {f"use_{name}": name == "tensorboard" for name in LOCAL}
+    for number, steps in ((1, FIRST), (2, SECOND)):
+        directory = attempt(tmp_path, "drop", number, steps, **alone, tracking_delivery="off")
+    result = CliRunner().invoke(app, ["sync", str(directory.path)])
+    assert result.exit_code == 0, result.output
+    assert CliRunner().invoke(app, ["verify", str(directory.path)]).exit_code == 0
+    assert losses(directory, "tensorboard") == LATER
+
+
+class Stubborn(MemoryBackend):
+    """The memory tracker, which fails to drop rows now and then, after some of them."""
+
+    name = "stubborn"
+    chance = random.Random(7)
+
+    def drop(self, rows: Iterable[Row]) -> None:
+        wanted = list(rows)
+        if self.chance.random() < 0.3:
+            super().drop(wanted[: len(wanted) // 2])
+            raise TryAgain("not now")
+        super().drop(wanted)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_arrives_when_and_whoever_delivers(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of all starts come in any order, also late ones of the first; deliveries end and others go on."""
+    monkeypatch.setitem(BACKENDS, "stubborn", Tracker("tests.delivery.test_rewind:Stubborn"))
+    monkeypatch.setattr(attempts, "FIRST_PAUSE_S", 0.01)
+    memory.forget()
+    chance = random.Random(seed)
+    directory = RunDirectory(tmp_path / "abc")
+    directory.create()
+    directory.start(run_file())
+    journals = []
+    for number, policy in enumerate(("drop", "drop", "mark", "drop")):
+        name = f"j{chance.random()}"
+        opening = Opening(run_id="abc", journal=name, role="actor", is_primary=False, host="h",
+                          pid=1, start=1 + number, time_s=0.0, rewind=policy)  # fmt: skip
+        journals.append(Journal(directory.journals, name))
+        journals[-1].append(encode("open", opening.to_body()))
+    facts = directory.read().facts(directory.path, {})
+    for label in range(6):
+        for _ in range(chance.randrange(40)):
+            axis = chance.choice(["train/step", "eval/step"])
+            body = {"time_s": 1.0, "step_key": axis, "step": chance.randrange(30), "metrics": {}}
+            chance.choice(journals).append(encode("row", body))
+        writer = Writer(label=str(label))
+        delivery = Delivery(
+            Assignment(tracker="stubborn", directory=directory, facts=facts, writer=writer)
+        )
+        delivery.start()
+        delivery.stop(0, 10.0)
+        assert delivery.wait().is_complete
+        verdict = verify(directory, "stubborn", facts)
+        assert verdict.is_equal
+    assert verdict.num_dropped
+    assert len(memory.RUNS["abc"].rows) == verdict.num_rows
