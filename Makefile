@@ -18,7 +18,7 @@ demo: .make/demo
 
 # Most tests wait for processes that they started: four workers keep two cores busy.
 test: .make/test
-	@$(RUN) $(BIN)/python -m pytest -n 4 --dist loadgroup -m "not long" $(ARGS)
+	@$(RUN) $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -m "not long" $(ARGS)
 
 # Clusters of several nodes, real jobs of other projects, hundreds of kills.
 proofs: .make/test

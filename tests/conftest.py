@@ -60,6 +60,18 @@ LONG = (
 )
 """Whole clusters, real jobs of other projects and hundreds of kills: marked `long`, and run by `make proofs`."""
 
+FIRST = (
+    "tests/docs/test_docs.py::test_what_is_written_works",
+    "tests/hosts/test_rendezvous.py",
+    "tests/secrets/",
+    "tests/backends/",
+    "tests/demo/",
+    "tests/delivery/",
+    "tests/test_run_object.py",
+    "tests/verl/",
+)
+"""What takes longest begins first, so that no worker is left alone with it in the end."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -78,3 +90,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         )
         if shares and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
