@@ -11,7 +11,19 @@ import sys
 from pathlib import Path
 
 SLOW = {"proofs", "demo", "bench", "secrets", "trinity", "verl", "docs", "hosts"}
-SLOW_FILES = {"tests/delivery/test_supervisor.py"}
+SLOW_FILES = {
+    *(
+        f"tests/delivery/test_{name}.py"
+        for name in ("child", "environment", "follow", "supervisor")
+    ),
+    *(f"tests/backends/test_{name}.py" for name in ("mlflow", "swanlab", "trackio", "wandb")),
+    *(f"tests/backends/test_{name}.py" for name in ("contract", "media", "place", "samples")),
+    "tests/backends/test_wandb_offline.py",
+    "tests/report/test_browser.py",
+    "tests/slime/test_real_job.py",
+}
+"""Each starts vendors' clients, servers or whole jobs: minutes together."""
+
 ALWAYS = ("tests/test_package.py", "tests/record", "tests/layout")
 ROOT = Path(__file__).parents[1]
 
@@ -46,7 +58,18 @@ def main() -> int:
     chosen = tests_of(changed_files(base))
     print("tests of the change:", *chosen, flush=True)
     return subprocess.call(
-        [sys.executable, "-m", "pytest", "-n", "2", "-m", "not slow", *ignored, *chosen], cwd=ROOT
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "4",
+            "-m",
+            "not slow and not long",
+            *ignored,
+            *chosen,
+        ],
+        cwd=ROOT,
     )
 
 
