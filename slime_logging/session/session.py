@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from slime_logging.backends.table import tracker_environment
 from slime_logging.delivery.result import DeliveryResult
 from slime_logging.delivery.spec import DeliverySpec
+from slime_logging.errors import TrackingError
 from slime_logging.hosts.relay import flush
 from slime_logging.hosts.rendezvous import RunAddress
 from slime_logging.hosts.roles import roles_that_never_joined
@@ -116,7 +118,8 @@ class Session:
         self.is_finished = True
         self.recorder.finish(exit_code)
         self.directory.locks.unlock()
-        _settle_with_other_hosts(self)
+        with suppress(TrackingError, OSError):  # its directory is gone: what is left is delivered
+            _settle_with_other_hosts(self)
         if self._delivery is None:
             return []
         code = exit_code if self.is_primary else None
