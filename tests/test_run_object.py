@@ -347,3 +347,16 @@ def test_a_job_of_four_processes_needs_at_most_six_lines_of_ours(way, here, tmp_
         f"role{rank}/loss" for rank in range(4)
     }
     assert len(rows(str(path))) == 12
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch", "text", "float"])
+def test_a_step_of_any_kind_is_a_number(here, kind):
+    """As trainers have them; a whole one is a whole number in the row."""
+    import numpy
+    import torch
+
+    step = {"numpy": numpy.int64(3), "torch": torch.tensor(3.0), "text": "3", "float": 3.0}[kind]
+    with join() as run:
+        run.log({"loss": 1.0}, step=step)
+        run.log({"loss": 1.0})
+    assert [row[1] for row in rows(run.directory)] == [3, 4]

@@ -128,7 +128,8 @@ class _View:
 
         run, state = self._run, state_of(self._directory, self._run)
         head = f"Run {run.run_id} ({run.name}), {state}, began {age(run.created_s)}"
-        steps = "  ".join(f"{key} {step:g}" for key, step in sorted(self._steps.items()))
+        found = sorted((k, s) for k, s in self._steps.items() if not k.startswith("system/"))
+        steps = "  ".join(f"{key} {step:g}" for key, step in found)
         rate = f"{self._num_rows:,} rows, {self._rate():.1f} rows/s   {steps}"
         return Group(
             Text(one_line(head), style="bold"),
