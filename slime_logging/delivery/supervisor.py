@@ -75,7 +75,7 @@ class Supervisor:
         self._patience_s = 0.0 if spec.is_following else TERM_PATIENCE_S
         self._host = Host(self._directory, spec)
         self._term_at_s: float | None = None
-        self._known: tuple[tuple[int, int], RunFile] | None = None
+        self._run = _RunFile(self._directory)
 
     def on_sigterm(self, *_: Any) -> None:
         """The job's scheduler ends everything: deliver what can be delivered soon."""
@@ -189,15 +189,26 @@ class Supervisor:
         the job's own delivery.
         """
         try:
-            run = self._description()
+            run = self._run.read()
             if self._spec.is_following and delivers_itself(self._directory, run):
                 return True
             return run.num_starts > self._spec.start
         except RunNotFoundError:
             return not self._directory.path.exists()
 
-    def _description(self) -> RunFile:
-        """What `run.json` says, which is replaced as a whole: read again where it was."""
+    def _is_out_of_grace(self, grace_s: float) -> bool:
+        return self._term_at_s is not None and time.monotonic() >= self._term_at_s + grace_s
+
+
+class _RunFile:
+    """What `run.json` says. It is replaced as a whole, and so read again only where it was."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        self._known: tuple[tuple[int, int], RunFile] | None = None
+
+    def read(self) -> RunFile:
+        """Raises `RunNotFoundError` where there is none."""
         try:
             found = (self._directory.path / RUN_FILE).stat()
         except OSError:
@@ -205,9 +216,6 @@ class Supervisor:
         if self._known is None or self._known[0] != (found.st_ino, found.st_mtime_ns):
             self._known = (found.st_ino, found.st_mtime_ns), self._directory.read()
         return self._known[1]
-
-    def _is_out_of_grace(self, grace_s: float) -> bool:
-        return self._term_at_s is not None and time.monotonic() >= self._term_at_s + grace_s
 
 
 def delivers_itself(directory: RunDirectory, run: RunFile) -> bool:

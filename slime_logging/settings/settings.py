@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from slime_logging.errors import SettingsError
-from slime_logging.redaction.safe_text import as_label
+from slime_logging.settings.given import FALSE, TRUE, Given
 from slime_logging.settings.options import (
-    BY_NAME,
     DEFAULT_DIRECTORY,
     TRACKER_OPTIONS,
     TRACKERS,
@@ -32,11 +31,6 @@ DEFAULT_FINISH_TIMEOUT_S = 60.0
 DEFAULT_SYSTEM_METRICS_S = 15.0
 DEFAULT_ENV_VARS = ("SLURM_JOB_ID",)
 
-_TRUE = ("1", "true", "yes", "on")
-_FALSE = ("0", "false", "no", "off", "none")
-
-
-MAX_NAME_CHARS = 256
 MAX_LABEL_CHARS = {"tracking_tags": 4_096, "tracking_notes": 16_384, "tracking_job_type": 64}
 """Of what a person calls a run; some of it may come from an environment that nobody looked at."""
 
@@ -76,7 +70,7 @@ class Settings:
         Raises:
             SettingsError: a value cannot work; the message names the flag and the fix.
         """
-        given = _Given(args, environ)
+        given = Given(args, environ)
         options = {option.name: given.value(option.name) for option in TRACKER_OPTIONS}
         options |= {name: given.label(name, most) for name, most in MAX_LABEL_CHARS.items()}
         system_metrics_s = _system_metrics(given)
@@ -142,72 +136,7 @@ class Settings:
         }
 
 
-class _Given:
-    """What a namespace and the environment say, and which of the two said it, for messages."""
-
-    def __init__(self, args: object, environ: Mapping[str, str]) -> None:
-        self.args = args
-        self.environ = environ
-
-    def said(self, name: str) -> tuple[str, Any]:
-        """Who says an option, and what: its flag, else a variable; None where nobody does."""
-        option = BY_NAME[name]
-        value = getattr(self.args, name, None)
-        if value not in (None, ""):
-            return option.flag, value
-        return option.said_by(self.environ) or (option.flag, None)
-
-    def value(self, name: str) -> Any:
-        # A secret stays where it is: whoever needs it looks there.
-        return getattr(self.args, name, None) if BY_NAME[name].is_secret else self.said(name)[1]
-
-    def text(self, name: str) -> str | None:
-        value = self.said(name)[1]
-        return None if value is None else str(value)
-
-    def names(self, name: str) -> tuple[str, ...]:
-        value = self.said(name)[1] or ()
-        return (
-            tuple(value.replace(",", " ").split())
-            if isinstance(value, str)
-            else tuple(str(item) for item in value)
-        )
-
-    def label(self, name: str, most_chars: int = MAX_NAME_CHARS) -> str | None:
-        """What people call something, cleaned; words as one text with commas, as vendors write
-        them.
-        """
-        value = self.said(name)[1]
-        words = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
-        return as_label(",".join(map(str, words)), most_chars) or None
-
-    def choice(self, name: str) -> str | None:
-        label, value = self.said(name)
-        choices = BY_NAME[name].keywords["choices"]
-        if value is not None and value not in choices:
-            raise SettingsError(f"{label} {value!r}: must be one of {', '.join(choices)}.")
-        return cast("str | None", value)
-
-    def truth(self, name: str) -> bool:
-        label, value = self.said(name)
-        if not isinstance(value, str):
-            return bool(value)
-        if value.lower() not in (*_TRUE, *_FALSE):
-            raise SettingsError(f"{label} {value!r}: must be 1 or 0.")
-        return value.lower() in _TRUE
-
-    def seconds(self, name: str, default: float) -> float:
-        label, value = self.said(name)
-        try:
-            seconds = default if value is None else float(value)
-        except (TypeError, ValueError):
-            seconds = -1.0
-        if not 0 <= seconds < 1e7:
-            raise SettingsError(f"{label} {value!r}: must be a number of seconds, 0 or more.")
-        return seconds
-
-
-def _trackers(given: _Given) -> tuple[str, ...]:
+def _trackers(given: Given) -> tuple[str, ...]:
     """Those that a flag or `SLIME_LOGGING_TRACKERS` switches on."""
     named = given.environ.get(TRACKERS_VARIABLE, "").replace(",", " ").split()
     unknown = [name for name in named if name not in TRACKERS]
@@ -220,19 +149,19 @@ def _trackers(given: _Given) -> tuple[str, ...]:
     )
 
 
-def _system_metrics(given: _Given) -> float | None:
+def _system_metrics(given: Given) -> float | None:
     value = given.value("tracking_system_metrics")
-    if value is not None and str(value).lower() in _FALSE:
+    if value is not None and str(value).lower() in FALSE:
         return None
     return given.seconds("tracking_system_metrics", DEFAULT_SYSTEM_METRICS_S)
 
 
-def _wandb_mode(given: _Given) -> str:
+def _wandb_mode(given: Given) -> str:
     """The mode asked for; without one, online where a key is known and offline where none is."""
     has_key = _has_wandb_key(given)
     label, mode = given.said("wandb_mode")
     is_asked = label == "--wandb-mode" and mode is not None
-    if not is_asked and given.environ.get("WANDB_DISABLED", "").lower() in _TRUE:
+    if not is_asked and given.environ.get("WANDB_DISABLED", "").lower() in TRUE:
         return "disabled"
     if mode is None:
         return "online" if has_key else "offline"
@@ -250,7 +179,7 @@ def _wandb_mode(given: _Given) -> str:
     return "online" if mode == "shared" else str(mode)
 
 
-def _has_wandb_key(given: _Given) -> bool:
+def _has_wandb_key(given: Given) -> bool:
     if given.said("wandb_key")[1] or given.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
     host = str(given.value("wandb_host") or "https://api.wandb.ai")
