@@ -15,6 +15,7 @@ text, with a warning.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import os
@@ -132,9 +133,12 @@ class MediaStore:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise NotKept(f"{path.stat().st_size} bytes")
         ending = re.sub(r"[^\w.]", "_", "".join(path.suffixes[-2:]))[-20:]
+        data = path.read_bytes()
+        with contextlib.suppress(UnicodeDecodeError):  # a chart, a scene, a molecule are texts
+            data = self._redact(data.decode()).encode()
         return {
             "media": type(value).__name__.lower(),
-            "file": self.write(path.read_bytes(), ending),
+            "file": self.write(data, ending),
             "caption": metric_to_json(getattr(value, "_caption", None)),
         }
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import re
 import sys
 import urllib.parse
 from argparse import Namespace
@@ -27,6 +28,7 @@ import orjson
 
 from slime_logging.redaction import marks, search, secret_names
 from slime_logging.redaction.known_secrets import KnownSecrets
+from slime_logging.redaction.random_text import looks_random
 from slime_logging.redaction.row_text import RowTexts
 from slime_logging.redaction.safe_text import escape_terminal, safe_exception_text
 from slime_logging.redaction.search import Budget
@@ -45,6 +47,10 @@ _Error = TypeVar("_Error", bound=Exception)
 MAX_NAMES = 200_000
 """Names whose redacted form is remembered; further ones are redacted each time."""
 MAX_CACHED_MARKS = 10_000
+
+MAX_PIECES = 200
+"""Of a secret that are looked at: the parts of a cookie, of a command, of an address."""
+_PIECE = re.compile(r"[^\s;,=&|<>\"'/:@]{16,}")
 
 _PASSES = 3
 """One pass nearly always settles a text; more are needed where hiding one part lets another be
@@ -214,7 +220,7 @@ class Redactor:
             for _ in range(_PASSES):
                 before = s
                 s = self._by_value_and_form(s, hide)
-                if not self._rules.has_own and not secret_names.HINT.search(s.lower()):
+                if not self._rules.has_own and not secret_names.may_be_secret(s):
                     break
                 if "\\u00" in s and s.lstrip()[:1] in ("{", "["):
                     s = self._parsed(s, hide)
@@ -291,7 +297,9 @@ class Redactor:
     def _learn(self, name: str, text: str) -> bool:
         """Learn a text and, of `user:password`, quoted and in base64 too, the password."""
         leaf = secret_names.leaf(name)
+        pieces = _PIECE.findall(text)[:MAX_PIECES]
         ways = {
+            *(piece for piece in pieces if looks_random(piece)),
             text.strip("\"'"),
             text.rstrip("="),
             urllib.parse.unquote(text, errors="replace"),

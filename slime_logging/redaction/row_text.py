@@ -23,20 +23,18 @@ from slime_logging.redaction.search import (
 )
 from slime_logging.redaction.secret_forms import FormRules
 from slime_logging.redaction.secret_names import Judge, Verdict
+from slime_logging.redaction.secret_words import HINT
 
 MAX_REPLACED, MAX_LOOKED_AT = 2_000, 2_000
 """In one row: each costs 2 to 5 microseconds."""
 
-_WORDS = (
-    "key|token|secret|passw|passphrase|passcode|_pass|sshpass|pwd|bindpw|_pw|cred|auth|sig|cookie|"
-    "jwt|bearer|dsn|webhook|_pat|sess|密|口令|令牌|凭证"
-)
 _HEAD = (
-    rf"(?i:{_WORDS})(?:[\w.\x80-\xfe-]{{0,48}}(?:\\{{0,8}}[\"'`])?\]?[ \t]{{0,4}}(?:=>|:=|==?|:)"
-    r"[ \t]{0,4}|[\w.-]{0,48}(?:%2[27])?(?:%3[Dd]|%3[Aa](?:%20|\+)?)(?:%2[27])?)"
+    rf"(?i:{HINT})(?:[\w.\x80-\xfe-]{{0,48}}(?:\\{{0,8}}[\"'`]|\*\*)?\]?[ \t]{{0,4}}"
+    r"(?:=>|:=|==?|\||:(?:\*\*|[ \t]?[>|][+-]?\r?\n)?)[ \t]{0,8}(?:(?:&\w{1,32}|!!str) )?|"
+    r"[\w.-]{0,48}(?:%2[27])?(?:%3[Dd]|%3[Aa](?:%20|\+)?)(?:%2[27])?)"
     r"(?:\\{0,8}[\"'`]|[bBrRuUfF]{1,2}[\"'])?"
 )
-_FLAG_HEAD = rf"--[\w-]{{0,48}}(?i:{_WORDS})[\w-]{{0,48}}[ \t]{{1,4}}[\"']?"
+_FLAG_HEAD = rf"--[\w-]{{0,48}}(?i:{HINT})[\w-]{{0,48}}[ \t]{{1,4}}[\"']?"
 _RANDOM = r"[^\s\"'`<>(){}\[\],;&|\\=:\x00\x7f-\xff]{16,}={0,2}"
 _HEADS = re.compile(f"{_FLAG_HEAD}|{_HEAD}".encode())
 _NAME_BYTES = re.compile(rb"[\w.\-/%\x80-\xfe]*")

@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from slime_logging.redaction.secret_names import may_be_secret
+
 MAX_BYTES = 65_536
 """Of a login file; real ones have a few lines."""
 
 _NETRC = re.compile(r"\bpassword\s+(\S+)")
 _SETTING = re.compile(r"^[ \t]*([\w.-]+)[ \t]*[=:][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
-_SECRET_SETTING = re.compile(r"key|token|password|secret", re.IGNORECASE)
 
 NETRC_FILES = (
     "$NETRC", "~/.netrc", "~/_netrc", "~/.swanlab/.netrc", "$SWANLAB_SAVE_DIR/.netrc",
@@ -40,7 +41,7 @@ def stored_secrets(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield "netrc password", secret.strip("\"'")
     for content in _contents(SETTINGS_FILES, environ):
         for name, value in _SETTING.findall(content):
-            if _SECRET_SETTING.search(name):
+            if may_be_secret(name):
                 yield name, value.strip("\"'")
     for content in _contents(TOKEN_FILES, environ):
         if token := content.strip():

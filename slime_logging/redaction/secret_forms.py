@@ -86,7 +86,12 @@ FRAMES: tuple[Form, ...] = (
     Form("user and password", r"curl[ \t][^\n\r]{0,300}?(?:-u|--user|--proxy-user)[ =]?[\"']?"
          r"([^\s\"':<]{1,64}:[^\s\"'<\xff]{1,256})", "curl(1)"),
     Form("wandb key", r"wandb\s{1,4}login\s{1,4}(?:--\S{1,64}\s{1,4}){0,4}([\w-]{16,})", "W&B"),
-    Form("password", r"sshpass\s{1,4}-p\s{0,4}([^\s<\xff]{1,256})", "sshpass(1)"),
+    Form("password", r"(?:sshpass|(?:docker|podman|helm)[ \t][^\n\r]{0,40}?login[^\n\r]{0,100}?)"
+         r"\s{1,4}-p\s{0,4}[\"']?([^\s\"'<\xff]{1,256})", "sshpass(1), docker-login(1)"),
+    Form("password", r"redis-cli[ \t][^\n\r]{0,100}?-a[ \t]{1,4}[\"']?([^\s\"'<\xff]{1,256})",
+         "redis-cli"),
+    Form("password", r"[A-Za-z*][\w.*-]{0,100}:(?:\d{1,5}|\*):[\w.*-]{1,64}:[\w.*-]{1,64}:"
+         r"([^\s:\"'<>@\xff]{8,256})", "a line of .pgpass"),
     Form("netrc password", r"machine\s{1,8}\S{1,128}\s{1,8}(?:login\s{1,8}\S{1,128}\s{1,8})?"
          r"(?:account\s{1,8}\S{1,128}\s{1,8})?password\s{1,8}([^\s<\xff]{1,256})", "netrc(5)"),
 )  # fmt: skip
@@ -199,7 +204,7 @@ def _is_secret(form: Form, secret: str, around: tuple[bytes, bytes], *, in_row: 
         if not in_row and re.match(rb"@[\w.-]{1,255}:\d", around[1]):
             return True
         return is_mixed(password)
-    if in_row:
+    if in_row or form.source.startswith("a line"):
         return is_mixed(password) or looks_random(password) or login_in(secret) != ""
     if form.label == "authorization":
         return not re.fullmatch("[A-Za-z]?[a-z]*", secret)
@@ -208,7 +213,7 @@ def _is_secret(form: Form, secret: str, around: tuple[bytes, bytes], *, in_row: 
     return True
 
 
-LOGIN = re.compile(r"[\w.+-]{1,128}:[^\s/:]{1,512}\Z")
+LOGIN = re.compile(r"[\w.+-]{0,128}:[^\s/:]{1,512}\Z")
 
 
 def login_in(text: str) -> str:

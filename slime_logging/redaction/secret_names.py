@@ -21,6 +21,7 @@ from slime_logging.redaction.secret_words import (
     ALONE,
     HARMLESS_BESIDE,
     HARMLESS_NAMES,
+    HINT,
     PASS_BEFORE,
     QUALIFIERS,
     SECRET_WORDS,
@@ -45,11 +46,7 @@ class Verdict(enum.IntEnum):
 Judge: TypeAlias = Callable[[str], Verdict]
 """How a value under a name is treated."""
 
-HINT = re.compile(
-    r"key|token|secret|passw|passp|passc|pass\b|pass_|_pass|sshpass|pwd|bindpw|cred|auth|\bsig|"
-    r"signature|cookie|\bpat\b|_pat|jwt|bearer|dsn|webhook|connection|\bpw|_pw|sess|密|口令|令牌|凭证"
-)
-"""Found in the lower-case text of every name that can be a secret: the quick way past others."""
+_HINT = re.compile(rf"{HINT}|\b(?:pat|pw)\b")
 
 MAX_NAME_CHARS = 256
 """Longer names are judged by their end; the longest option of Megatron and slime has 57."""
@@ -73,7 +70,7 @@ def judge(name: str) -> Verdict:
     (`secrets/database/user`).
     """
     name = unicodedata.normalize("NFKC", name[-MAX_NAME_CHARS:])
-    if not HINT.search(name.lower()):
+    if not may_be_secret(name):
         return Verdict.SHOWN
     parts = _parts(name)
     if not parts or parts[-1].strip("-").replace("-", "_").lower() in HARMLESS_NAMES:
@@ -83,6 +80,11 @@ def judge(name: str) -> Verdict:
     if any(_is_plain(_words(part)) for part in parts[:-1]):
         return Verdict.HIDDEN
     return _judge_words(_words(parts[-1]))
+
+
+def may_be_secret(text: str) -> bool:
+    """Whether a name could be a secret's, or a text have such a name in it."""
+    return _HINT.search(text.lower()) is not None
 
 
 def _parts(name: str) -> list[str]:
@@ -110,9 +112,14 @@ def _is_plain(words: list[str]) -> bool:
     """
     if not words or words[-1] in ABOUT:
         return False
-    return any(map(_has_secret, words)) or any(
-        word in ("key", "keys", "token", "tokens") and (words[at - 1 : at] or [""])[0] in QUALIFIERS
-        for at, word in enumerate(words)
+    return (
+        any(map(_has_secret, words))
+        or any(
+            word in ("key", "keys", "token", "tokens")
+            and before in QUALIFIERS
+            and not (word.startswith("token") and behind in HARMLESS_BESIDE)  # `teacher_token_ids`
+            for before, word, behind in zip(["", *words], words, [*words[1:], ""], strict=False)
+        )
     )
 
 

@@ -13,7 +13,8 @@ SECRET_WORDS = words_of(
     "accesstoken accesskey privatekey secretkey sessiontoken refreshtoken identitytoken authkey",
     "accountkey sharedkey masterkey sshkey signingkey encryptionkey wandbkey hftoken bottoken",
     "keytab sshpass bindpw keydata connectionstring proxyauth basicauth sessionid sessid",
-    "密码 口令 密钥 令牌 凭证",
+    "idtoken csrftoken xsrftoken userpass authcode passwort contraseña senha пароль",
+    "密码 口令 密钥 令牌 凭证 パスワード 비밀번호",
 )
 """Looked for inside of the name without its separators' sides; part of no everyday word."""
 
@@ -45,7 +46,8 @@ HARMLESS_BESIDE = words_of(
     "min head heads attention attn rope position hot short json yaml xml object path file module",
     "layer weight buffer optimizer scheduler missing unexpected ignore ignored skip redacted",
     "hidden allowed excluded included random rng prng public pub language lang translation i18n",
-    "query",
+    "query fn unnorm role content batch time event tag trace base chunk counter other another past",
+    "expected stacked lora modal mesh dataloader rollout",
     # tokens of a tokenizer and their counts
     "pad padding eos eod bos unk mask masked sep cls prefix suffix middle special stop start end",
     "begin final think thinking vision vocab vocabulary next last first prev previous current new",
@@ -56,6 +58,8 @@ HARMLESS_BESIDE = words_of(
     "routed dropped mtp dispatcher drop level ids id count counts entropy kl embedding embeddings",
     "budget mean sum logprob logprobs logits usage throughput tokens throttling len length size",
     "accuracy ratio rate type types tree parser limit window span sampling selection balance",
+    "prob probs reject rejected sampled sequence actual global local shift merging pruning latency",
+    "cost price indices positions baseline classification",
 )
 """Beside an unqualified `key` or `token` they say that it is no secret. What is not here is hidden:
 a wrong guess costs a `--tracking-show`.
@@ -66,7 +70,7 @@ ABOUT = words_of(
     "length len size count num number ttl expiry expires expiration timeout interval policy format",
     "mode method enabled disabled required optional allowed url uri endpoint provider backend",
     "manager rotation helper usage limit limits algorithm algo scheme version style class column",
-    "field prompt template error errors status valid",
+    "field prompt template error errors status valid strength rate",
 )
 """Last words that say something about a secret instead of being it."""
 
@@ -83,7 +87,9 @@ SUFFIXES = words_of(
 )
 """Last words (and numbers) that change nothing: `api_key_2` is judged as `api_key`."""
 
-ALONE = words_of("auth authorization cookie cookies jwt bearer dsn webhook pat setcookie")
+ALONE = words_of(
+    "auth authorization cookie cookies jwt bearer dsn webhook pat setcookie sas psk ak sk"
+)
 PASS_BEFORE = words_of(
     "db database smtp mysql pg postgres redis mongo mongodb user login admin root ftp sftp ssh",
     "proxy http mail email imap ldap bind wifi rabbit rabbitmq amqp my sql wandb sudo key keystore",
@@ -91,3 +97,9 @@ PASS_BEFORE = words_of(
 )
 """Words before a last `pass` or `pw` that make it a password; elsewhere it is a pass."""
 SIGNATURES = words_of("signature sig credential")
+
+HINT = (
+    "key|token|secret|pass|pwd|bindpw|cred|auth|sig|cookie|jwt|bearer|dsn|webhook|connection|sess|"
+    "[_-](?:pat|pw|sas|psk|ak|sk)|contrase|senha|пароль|密|口令|令牌|凭证|パスワード|비밀번호"
+)
+"""Found in every name that can be a secret's, in lower case: the quick way past others."""

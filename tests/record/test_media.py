@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from slime_logging.record.media import MediaStore
+from slime_logging.redaction.redact import Redactor
 
 
 @pytest.fixture
@@ -69,6 +70,19 @@ def test_media_in_a_row_is_recorded_and_an_unknown_object_is_warned_about_once(t
     assert [row.metrics["rollout/image"]["media"] for row in held(args).rows] == ["image", "image"]
     assert len([r for r in caplog.records if "logged as text" in r.message]) == 1
     memory.forget()
+
+
+def test_a_secret_in_a_file_of_text_is_hidden_and_other_files_stay_as_they_are(tmp_path):
+    wandb = pytest.importorskip("wandb")
+    secret = "Zq7kP2mWx9Lr4TnB8vHs"
+    store = MediaStore(tmp_path, "j", Redactor.of({"api_key": secret}, {}).text)
+    scene, sound = tmp_path / "a.pts.json", tmp_path / "a.wav"
+    scene.write_text(f'[{{"label": "{secret}"}}]')
+    sound.write_bytes(b"RIFF\xff\x00")
+    kept = store.plain(wandb.Object3D(str(scene)))
+    assert (tmp_path / str(kept["file"])).read_text() == '[{"label": "<hidden: api_key>"}]'
+    kept = store.plain(wandb.Audio(str(sound)))
+    assert (tmp_path / str(kept["file"])).read_bytes() == sound.read_bytes()
 
 
 def test_an_object_whose_own_code_fails_costs_nothing_but_itself(tmp_path):

@@ -25,11 +25,11 @@ BEGINNINGS = (
     "xai-", "r8_", "pplx-", "npm_", "pypi-AgE", "dckr_pat_", "SG.", "SG.aaaaaaaaaaaaaaaa.", "hvs.", "AGE-SECRET-KEY-1",
     "http://", "http://:", "http://a:", "http://haha@", "%3A%2F%2F", "%3A%2F%2Fa%3A", "a:", "a:b@", "a:bcd@e.", "Bearer ", "basic ", "?sig=",
     "hooks.slack.com/services/", "/api/webhooks/1/", "/open-apis/bot/hook/", "curl ", "curl -u ", "curl -u a",
-    "wandb login ", "wandb login --a ", "sshpass -p ", "machine ", "machine a login b ", "eyJ", "-eyJ", "eyJaaaaaaaa.",
+    "wandb login ", "wandb login --a ", "sshpass -p ", "docker ", "docker login ", "docker login -p ", "redis-cli ", "redis-cli -a ", "h:1:", "h:1:a:b:", "machine ", "machine a login b ", "eyJ", "-eyJ", "eyJaaaaaaaa.",
     "-eyJaaaaaaaa-hf_aB3dE5fG7hJ9kL1mN3pQ", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN ", "-----END ",
 )  # fmt: skip
 NAMED = (
-    "token=1,", "token=", "key:", "api_key=", "password ", "password (", 'password="', "password='", "password=\\",
+    "**key**: ", "key: |\n  ", "key: &k ", "token|", "token=1,", "token=", "key:", "api_key=", "password ", "password (", 'password="', "password='", "password=\\",
     'password=\\"', "--api-key ", "--api-keys a ", "--x-token", "secret: ", "secret:\n  ", "? api_key\n: ", "&key=a", "key%3D", "密码=",
     '{"api_key":', "api_key=[", "api_key={", "<password>", "auth.", "auth-", "pass_", "cookie: a;", "pwd=a;", '"token", ',
     "x_token=aB3dE5fG7hJ9kL1m,", "pad_token=aB3dE5fG7hJ9kL1m,", "key: iter_0000100_rank, ", '{"name": "token", "value": ',

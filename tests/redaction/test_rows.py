@@ -79,6 +79,8 @@ ASSIGNED = [
     "api_key={}", "api_key: {}", 'os.environ["OPENAI_API_KEY"] = "{}"', '{{"hf_token": "{}"}}', "--api-key {}",
     "--wandb-key={}", "X-Api-Key: {}", "Authorization: Bearer {}", "https://h/?x=1&access_token={}&y=2",
     "next=http%3A%2F%2Fh%2F%3Fpassword%3D{}", "curl -u me:{} http://h", "postgres://me:{}@db/x",
+    "- **API key**: {}", "| api_key | {} |", "api_key: >-\n  {}\n", "api_key: &k {}\n", "api_key: !!str {}\n",
+    "docker login -u me -p {} ghcr.io", "redis-cli -a {} ping", "db.example.org:5432:x:me:{}",
     "export AWS_SECRET_ACCESS_KEY={}", "password='{}'", "client_secret => {}", "token: b'{}'", '\\"password\\": \\"{}\\"',
 ]  # fmt: skip
 
@@ -261,6 +263,8 @@ INSIDE = {
     "data_url": "https://b.s3.amazonaws.com/k?AWSAccessKeyId=a&Signature={}%2Bab%3D&Expires=1",
     "odbc": "Driver={{ODBC Driver 18}};Server=db;Uid=sa;Pwd={};Encrypt=yes",
     "JUDGE_LOGIN_SECRET": "judge:{}",
+    "REDIS_URL": "redis://:{}@host:6379/0",
+    "MY_LOGIN_SECRET": "docker login -u me -p {} ghcr.io",
     "KUBECONFIG_TEXT": "users:\n- name: me\n  user:\n    client-key-data: {}\n",
 }
 
@@ -290,6 +294,21 @@ def test_a_secret_inside_a_hidden_value_is_known_alone(name: str, secret: str, p
         return
     assert secret not in redactor.text(f"refused: {secret} !")
     assert secret not in str(redactor.row({"a": f"refused: {secret} !"}))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "session={}; path=/; HttpOnly",
+        "https://hooks.slack.com/services/T000/B000/{}",
+        "api_key: &k {}\nother: *k",
+        "name,api_key\nme,{}",
+        "echo {} | gh auth login --with-token",
+    ],
+)
+def test_the_random_parts_of_a_hidden_value_are_known_alone(value: str) -> None:
+    redactor = Redactor.of(None, {"JUDGE_SECRET": value.format(KEY)})
+    assert KEY not in redactor.text(f"refused: {KEY} !")
 
 
 def test_the_fields_of_a_numpy_record_have_names() -> None:

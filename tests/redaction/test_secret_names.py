@@ -15,7 +15,9 @@ SECRET = (
     "api_key_prod", "password_plain", "x-amz-signature", "judge_api_key", "hf_tokens", "openai.api_key",
     "env[HF_TOKEN]", "GOOGLE_APPLICATION_CREDENTIALS", "privateKey", "ssh_key", "encryption_key", "webhook",
     "webhook_url", "some_unknown_key", "some_unknown_token", "session_token", "passphrase", "SWANLAB_API_KEY",
-    "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "密码", "basic_auth",
+    "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "密码", "basic_auth", "judge_api_key_2", "GITLAB_PAT",
+    "db.passwd", "azure_sas", "volc_sk", "oss_ak", "wifi_psk", "userpass", "csrftoken", "auth_code",
+    "contraseña", "пароль", "パスワード", "비밀번호", "sentry_dsn", "VOLC_SECRETKEY", "accessKeySecret",
 )  # fmt: skip
 HARMLESS = (
     "max_tokens_per_gpu", "tokenizer_type", "token_dispatcher_type", "moe_token_dispatcher_type",
