@@ -1,7 +1,7 @@
 """Searching texts in linear time: RE2 over UTF-8, and what is found replaced where it stands.
 
-Policy: RE2 finds, whatever the text; Python only looks at what was found. A mark of what is hidden
-(`marks`) is one piece: nothing is found inside of it.
+Policy: RE2 finds, whatever the text; Python only looks at what was found. A placeholder
+is one piece: nothing is found inside of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from slime_logging.errors import SettingsError
-from slime_logging.redaction.marks import MAX_NAME_CHARS, mark
+from slime_logging.redaction.placeholder import MAX_NAME_CHARS, placeholder
 
 Replacement: TypeAlias = tuple[int, int, str]
 """Where it starts, where it ends, and the text that stands there from now on."""
@@ -54,7 +54,7 @@ def replaced(
     budget: Budget,
     hint: bytes = b"",
 ) -> bytes:
-    """The data with what is found replaced as `decide(start, end)` says; marks stay.
+    """The data with what is found replaced as `decide(start, end)` says; placeholders stay.
 
     Where the budget for replacing ends, the rest of the data up to its next byte of 255 is replaced
     as a whole; where that for looking ends, the rest stays. Each find begins with `hint`, or with
@@ -63,7 +63,7 @@ def replaced(
     pieces: list[bytes] = []
     done = 0
     for start, end in _found(data, finder, hint):
-        if start < done or _is_in_mark(data, start):
+        if start < done or _is_in_placeholder(data, start):
             continue
         budget.num_looked_at -= 1
         if budget.num_looked_at < 0:
@@ -116,12 +116,12 @@ def decoded(data: bytes) -> str:
         return data.decode("utf-8", "replace")
 
 
-def _is_in_mark(data: bytes, at: int) -> bool:
-    opened = data.rfind(b"<hidden: ", max(0, at - MAX_MARK_BYTES), at + 8)
+def _is_in_placeholder(data: bytes, at: int) -> bool:
+    opened = data.rfind(b"<hidden: ", max(0, at - MAX_PLACEHOLDER_BYTES), at + 8)
     return 0 <= opened < at and data.find(b">", opened, at) < 0
 
 
 MAX_HINTS = 100
 """Looked at one by one, about 1 microsecond each; more are searched for in one go."""
-MAX_MARK_BYTES = 4 * MAX_NAME_CHARS + 10
-_REST = mark("rest of a row with too many secrets").encode()
+MAX_PLACEHOLDER_BYTES = 4 * MAX_NAME_CHARS + 10
+_REST = placeholder("rest of a row with too many secrets").encode()

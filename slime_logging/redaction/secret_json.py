@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from slime_logging.redaction.marks import MARK
+from slime_logging.redaction.placeholder import PLACEHOLDER
 from slime_logging.redaction.random_text import looks_random
 from slime_logging.redaction.secret_names import Judge, Verdict
 from slime_logging.redaction.secret_text import NAME_LIKE
@@ -76,7 +76,7 @@ class JsonWalk:
 
     def _string(self, value: str, by: _By) -> str:
         verdict, name = by
-        if verdict is Verdict.SHOWN or not value or MARK.fullmatch(value):
+        if verdict is Verdict.SHOWN or not value or PLACEHOLDER.fullmatch(value):
             return self.text(value)
         at_once = Verdict.FORCED if self.in_row else Verdict.IN_DATA
         if verdict < at_once and not looks_random(value):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from slime_logging.redaction.marks import MARK
+from slime_logging.redaction.placeholder import PLACEHOLDER
 from slime_logging.redaction.random_text import is_mixed, looks_random
 from slime_logging.redaction.row_text import hide_random
 from slime_logging.redaction.search import Budget, Found, decoded
@@ -114,7 +114,7 @@ def _is_secret(match: re.Match[str], value: WrittenValue, verdict: Verdict, judg
     """Whether the value is hidden, which takes less in data than in prose (`token: expected`)."""
     plain = value.text.strip()
     word = plain.rstrip(").,;:!?")
-    if NOTHING.match(plain) or MARK.fullmatch(plain):
+    if NOTHING.match(plain) or PLACEHOLDER.fullmatch(plain):
         return False
     if verdict is Verdict.IF_RANDOM:
         return looks_random(plain)

@@ -16,7 +16,7 @@ from slime_logging.backends.place import address_of
 from slime_logging.delivery.system import STEP_KEY
 from slime_logging.layout.scope import to_json_mapping
 from slime_logging.record.run import RunFile, now_s
-from slime_logging.redaction.marks import as_name
+from slime_logging.redaction.placeholder import as_name
 from slime_logging.redaction.redact import Redactor
 from slime_logging.settings.options import TRACKER_OPTIONS
 from slime_logging.settings.settings import Settings

@@ -25,7 +25,7 @@ from slime_logging.hosts.identity import Job, job_of, jobs_of
 from slime_logging.hosts.rendezvous import RunAddress
 from slime_logging.hosts.workers import ask_workers
 from slime_logging.record.run import RunDirectory, check_run_id, mint_run_id, newest_run
-from slime_logging.redaction.marks import as_name
+from slime_logging.redaction.placeholder import as_name
 from slime_logging.redaction.redact import Redactor
 from slime_logging.settings.settings import Settings
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from slime_logging.redaction.known_secrets import KnownSecrets, encoded_forms, is_learnable
-from slime_logging.redaction.marks import mark
+from slime_logging.redaction.placeholder import placeholder
 from slime_logging.redaction.search import Budget
 
 
 def hide(secrets: KnownSecrets, text: str) -> str:
-    return secrets.replace(text.encode(), mark, Budget()).decode()
+    return secrets.replace(text.encode(), placeholder, Budget()).decode()
 
 
 def known(**secrets: str) -> KnownSecrets:
@@ -55,8 +55,8 @@ def test_lines_of_a_key_of_several_lines_are_secrets_too() -> None:
     assert hide(secrets, "line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC") == "line 2: <hidden: pem>"
 
 
-def test_marks_are_left_alone() -> None:
-    """A secret that reads like a part of a mark does not break marks."""
+def test_placeholders_are_left_alone() -> None:
+    """A secret that reads like a part of a placeholder does not break placeholders."""
     assert hide(known(x="hidden: wandb"), "<hidden: wandb_key>") == "<hidden: wandb_key>"
 
 

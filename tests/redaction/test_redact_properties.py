@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from slime_logging.redaction.marks import MARK
+from slime_logging.redaction.placeholder import PLACEHOLDER
 from slime_logging.redaction.redact import Redactor
 
 SECRET_NAMES = (
@@ -238,5 +238,5 @@ def test_json_text_with_a_secret_stays_json_text(secret: str, name: str) -> None
     """The text around the secret is byte for byte what it was, so it still parses."""
     text = json.dumps({"a": 1.50, name: secret, "b": [1, {"c": None}]})
     redacted = json.loads(Redactor().text(text))
-    assert MARK.fullmatch(redacted.pop(name))
+    assert PLACEHOLDER.fullmatch(redacted.pop(name))
     assert redacted == {"a": 1.50, "b": [1, {"c": None}]}
