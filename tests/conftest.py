@@ -49,6 +49,8 @@ def no_session_left() -> Iterator[None]:
 
 
 LONG = (
+    "tests/delivery/test_rewind.py::test_all_trackers",
+    "tests/delivery/test_rewind.py::test_points_that_a_tracker_holds_once",
     "tests/hosts/test_relay.py",
     "tests/hosts/test_identity.py::test_workers_of_torchrun",
     "tests/hosts/test_identity.py::test_a_ray_actor",

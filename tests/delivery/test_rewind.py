@@ -118,9 +118,19 @@ LATER = [*((s, 100.0 + s) for s in range(6)), *((s, 200.0 + s) for s in SECOND)]
 
 @pytest.mark.parametrize(
     ("policy", "trackers"),
-    [("keep", ("tensorboard",)), ("mark", ("tensorboard", "trackio")), ("drop", LOCAL)],
+    [("keep", ("tensorboard",)), ("mark", DROPPING), ("drop", DROPPING)],
 )
 def test_what_each_tracker_shows(policy: str, trackers: tuple[str, ...], tmp_path: Path) -> None:
+    assert_shown(policy, trackers, tmp_path)
+
+
+def test_all_trackers_with_drop(tmp_path: Path) -> None:
+    """Those that cannot drop rows show all of them, with the number of the attempt."""
+    assert_shown("drop", LOCAL, tmp_path)
+
+
+def assert_shown(policy: str, trackers: tuple[str, ...], tmp_path: Path) -> None:
+    """Two starts of the job, the second from an earlier step; what these trackers show of it then."""
     chosen = {f"use_{name}": name in trackers for name in LOCAL}
     attempt(tmp_path, policy, 1, FIRST, **chosen)
     directory = attempt(tmp_path, policy, 2, SECOND, **chosen)
