@@ -15,7 +15,7 @@ import typer
 from slime_logging.cli.options import RolesOption
 
 if TYPE_CHECKING:
-    from slime_logging.roles.megatron.options import Option
+    from slime_logging.roles.megatron.option import Option
 
 Schema = dict[str, Any]
 
@@ -117,7 +117,7 @@ def _entry(roles: Sequence[str]) -> Schema:
 
 def _overrides() -> dict[str, Schema]:
     from slime_logging.roles.flags import VALIDATED
-    from slime_logging.roles.megatron.derive import FOLLOWING, IMPLIED
+    from slime_logging.roles.megatron.derived import FOLLOWING, IMPLIED
     from slime_logging.roles.megatron.options import OptionTable
     from slime_logging.roles.rules import IGNORED, REJECTED, REJECTED_PREFIXES
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.record.run import RunDirectory, RunFile
-from slime_logging.settings.options import TRACKER_OPTIONS, Option
+from slime_logging.settings.option import Option
+from slime_logging.settings.options import TRACKER_OPTIONS
 
 MAX_ENTRIES = 200_000
 """Files of a run's directory that are looked at; a real one has some dozens a process and

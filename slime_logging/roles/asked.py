@@ -16,7 +16,7 @@ from typing import Any
 from slime_logging.roles.coerce import coerce
 from slime_logging.roles.entries import RoleEntry, Written
 from slime_logging.roles.equality import same
-from slime_logging.roles.megatron.options import Option
+from slime_logging.roles.megatron.option import Option
 from slime_logging.roles.nodes import Items, Scalar, core_value
 from slime_logging.roles.problems import Problem, shown, shown_value
 from slime_logging.roles.rules import IGNORED, ROLLOUT_PREFIXES, TOPOLOGY, rejection

@@ -13,7 +13,8 @@ from typing import Any
 
 from slime_logging.roles.megatron import patterns
 from slime_logging.roles.nodes import Items, Node, Scalar
-from slime_logging.roles.scalars import convert_one, text_of, unfit, whole_number
+from slime_logging.roles.said import text_of, unfit
+from slime_logging.roles.scalars import convert_one, whole_number
 from slime_logging.roles.targets import Mistake, Target
 
 

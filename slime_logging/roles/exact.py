@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from slime_logging.roles.asked import Asked
 from slime_logging.roles.equality import alike, identical
-from slime_logging.roles.megatron.options import Option
+from slime_logging.roles.megatron.option import Option
 from slime_logging.roles.problems import harmless, looks_secret, without_secrets
 from slime_logging.roles.trial import Parsed, Refusal, Reparse, try_all
 from slime_logging.roles.words import without, words_of

@@ -19,7 +19,8 @@ from typing import Any
 from slime_logging.roles.dtypes import dtype_named
 from slime_logging.roles.megatron import patterns
 from slime_logging.roles.megatron.derive import fill
-from slime_logging.roles.megatron.options import Option, OptionTable
+from slime_logging.roles.megatron.option import Option
+from slime_logging.roles.megatron.options import OptionTable
 
 DELETED = (
     "batch_size",

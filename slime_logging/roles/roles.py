@@ -26,12 +26,13 @@ from slime_logging.roles.documents import Documents
 from slime_logging.roles.entries import RoleEntry, entries_of
 from slime_logging.roles.exact import CommandLine, slimes_parser
 from slime_logging.roles.megatron import READ_FROM
-from slime_logging.roles.megatron.options import Option, OptionTable
+from slime_logging.roles.megatron.option import Option
+from slime_logging.roles.megatron.options import OptionTable
 from slime_logging.roles.problems import Problem, message, shown
 from slime_logging.roles.resolution import Override, Resolution
-from slime_logging.roles.role_file import Unreadable
 from slime_logging.roles.rules import RoleValues, topology_differences
 from slime_logging.roles.targets import as_yaml
+from slime_logging.roles.tree import Unreadable
 from slime_logging.roles.trial import Reparse
 
 __all__ = [

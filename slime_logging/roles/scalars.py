@@ -6,18 +6,24 @@ others.
 
 from __future__ import annotations
 
-import difflib
 import enum
 import json
 import math
 import signal
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from slime_logging.roles.dtypes import dtype_named, same_dtype
-from slime_logging.roles.nodes import Entries, Items, Node, Scalar, core_value
+from slime_logging.roles.nodes import Entries, Node, core_value
 from slime_logging.roles.problems import shown_value
+from slime_logging.roles.said import (
+    _said,
+    float_text,
+    not_a_choice,
+    text_of,
+    unfit,
+    whole_number_of,
+)
 from slime_logging.roles.targets import Mistake, Target, as_yaml
 
 SWITCH_WORDS: Mapping[str, bool] = {
@@ -30,14 +36,6 @@ SWITCH_WORDS: Mapping[str, bool] = {
 }
 ENUMS: Mapping[str, type[enum.Enum]] = {"exit_signal": signal.Signals}
 """Options whose values are members of an enum of the standard library, whatever the base holds."""
-
-MAX_SAID = 100
-"""Characters of a wrong choice that are compared with the right ones."""
-
-MAX_DIGITS = 400
-"""Digits of a whole number; a float holds 309 of them, and `1e999999999` must not be written
-out.
-"""
 
 
 def convert_one(target: Target, node: Node) -> Any:
@@ -55,19 +53,9 @@ def convert_one(target: Target, node: Node) -> Any:
     ):
         alias = _dtype_alias(target, choices, value)
         if alias is None:
-            raise _not_a_choice(target, node, [as_yaml(choice) for choice in choices])
+            raise not_a_choice(target, node, [as_yaml(choice) for choice in choices])
         return alias
     return value
-
-
-def _not_a_choice(target: Target, node: Node, names: list[str]) -> Mistake:
-    text = node.text if isinstance(node, Scalar) else ""
-    said = text[:MAX_SAID].lower()
-    ranked = sorted(
-        names, key=lambda name: -difflib.SequenceMatcher(None, said, name.lower()).ratio()
-    )
-    fix = f"write one of: {', '.join(ranked[:40])}"
-    return Mistake(node, f"{_said(target, node)} is not among the values of `{target.name}`", fix)
 
 
 def _dtype_alias(target: Target, choices: tuple[Any, ...], value: Any) -> Any:
@@ -76,32 +64,6 @@ def _dtype_alias(target: Target, choices: tuple[Any, ...], value: Any) -> Any:
     return next(
         (choice for choice in choices if isinstance(choice, str) and same_dtype(choice, value)),
         None,
-    )
-
-
-def _said(target: Target, node: Node) -> str:
-    if isinstance(node, Items):
-        return "a list"
-    if isinstance(node, Entries):
-        return "a mapping"
-    if node.is_null:
-        return "null"
-    return f"'{shown_value(target.name, node.text)}'"
-
-
-def text_of(target: Target, node: Node, wanted: str) -> str:
-    """The scalar's text; `wanted` says what the option takes, for the reason."""
-    if isinstance(node, Scalar) and not node.is_null:
-        return node.text
-    raise unfit(target, node, wanted)
-
-
-def unfit(target: Target, node: Node, wanted: str, more: str = "") -> Mistake:
-    """The mistake that a value is not of the wanted kind; `more` ends the sentence."""
-    return Mistake(
-        node,
-        f"`{target.name}` takes {wanted}, not {_said(target, node)}{more}",
-        f"write for example {target.example}",
     )
 
 
@@ -122,29 +84,6 @@ def whole_number(target: Target, node: Node) -> int:
     if number is None:
         raise unfit(target, node, "a whole number")
     return number
-
-
-def whole_number_of(text: str) -> int | None:
-    """What `int` takes, `0x10`, `0o10`, and decimals without a fraction (`1e3`, `10.0`)."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        if text[:2].lower() in ("0x", "0o"):
-            return int(text, 0)
-        number = Decimal(text)
-    except (ValueError, InvalidOperation):
-        return None
-    is_whole = number.is_finite() and number.adjusted() < MAX_DIGITS
-    return int(number) if is_whole and number == number.to_integral_value() else None
-
-
-def float_text(text: str) -> str:
-    """A number's text as `float` takes it: YAML's `.inf` and `0x10` are `inf` and `16`."""
-    plain = text.strip().lower().replace(".inf", "inf").replace(".nan", "nan")
-    number = whole_number_of(plain) if plain[:2] in ("0x", "0o") else None
-    return plain if number is None else str(number)
 
 
 def _float(target: Target, node: Node) -> float:
@@ -189,7 +128,7 @@ def _dtype(target: Target, node: Node) -> Any:
     found = dtype_named(text)
     allowed = [str(choice) for choice in choices] if choices else ["bf16", "fp16", "fp32"]
     if found is None or not any(same_dtype(text, name) for name in allowed):
-        raise _not_a_choice(target, node, allowed)
+        raise not_a_choice(target, node, allowed)
     return found
 
 
@@ -203,12 +142,12 @@ def _enum(target: Target, node: Node) -> Any:
     )
     if first is None:  # only the table knows it: the names are all there is
         if choices and text not in choices:
-            raise _not_a_choice(target, node, [str(choice) for choice in choices])
+            raise not_a_choice(target, node, [str(choice) for choice in choices])
         return text
     members = type(first).__members__
     name = text.removeprefix(f"{type(first).__name__}.")
     if name not in members:
-        raise _not_a_choice(target, node, list(members))
+        raise not_a_choice(target, node, list(members))
     return members[name]
 
 
@@ -224,7 +163,7 @@ def _cuda_graph_scope(target: Target, node: Node) -> Any:
     except ImportError:
         return text
     if text not in CudaGraphScope.__members__:
-        raise _not_a_choice(target, node, [*CudaGraphScope.__members__, "full"])
+        raise not_a_choice(target, node, [*CudaGraphScope.__members__, "full"])
     return CudaGraphScope[text]
 
 

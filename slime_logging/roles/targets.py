@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slime_logging.roles.dtypes import is_dtype
-from slime_logging.roles.megatron.options import Option
+from slime_logging.roles.megatron.option import Option
 from slime_logging.roles.nodes import Node
 from slime_logging.roles.problems import shown_value
 

@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from slime_logging.roles.isolation import gpu_answers, isolate
-from slime_logging.roles.megatron.options import Option, OptionTable
+from slime_logging.roles.megatron.option import Option
+from slime_logging.roles.megatron.options import OptionTable
 
 Reparse: TypeAlias = Callable[[list[str]], Any]
 """The words of a command line -> the validated namespace."""

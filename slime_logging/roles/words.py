@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from slime_logging.roles.dtypes import same_dtype
 from slime_logging.roles.equality import same
-from slime_logging.roles.megatron.options import Option
+from slime_logging.roles.megatron.option import Option
 from slime_logging.roles.nodes import Items, Node, Scalar, core_value
-from slime_logging.roles.scalars import float_text, whole_number_of
+from slime_logging.roles.said import float_text, whole_number_of
 
 
 def words_of(option: Option, node: Node, value: object) -> list[str] | None:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slime_logging.errors import SettingsError
-from slime_logging.settings.options import BY_NAME, OPTIONS, TRACKERS, TRACKERS_VARIABLE, Option
+from slime_logging.settings.option import TRACKERS_VARIABLE, Option
+from slime_logging.settings.options import BY_NAME, OPTIONS, TRACKERS
 
 Trackers = Iterable[str] | Mapping[str, Mapping[str, Any] | None]
 

@@ -6,7 +6,8 @@ import difflib
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 
-from slime_logging.settings.options import OPTIONS, OTHER_VARIABLES, PREFIX
+from slime_logging.settings.option import PREFIX
+from slime_logging.settings.options import OPTIONS, OTHER_VARIABLES
 
 
 def add_tracking_arguments(parser: ArgumentParser, *, only_ours: bool = False) -> ArgumentParser:

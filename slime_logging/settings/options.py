@@ -8,9 +8,17 @@ flag wins over its variable, and our variable over a vendor's.
 from __future__ import annotations
 
 from argparse import BooleanOptionalAction
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
+
+from slime_logging.settings.option import (
+    NAMES,
+    PREFIX,
+    SWITCH,
+    TRACKERS_VARIABLE,
+    Option,
+    ours,
+    slimes,
+)
 
 WriterPolicy = Literal["auto", "single", "shared"]
 DeliveryPolicy = Literal["auto", "off"]
@@ -23,180 +31,117 @@ TRACKERS = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "memory")
 EVERY_TRACKER = "*"
 WANDB_MODES = ("online", "offline", "disabled")
 DEFAULT_DIRECTORY = "tracking"
-PREFIX = "SLIME_LOGGING_"
-TRACKERS_VARIABLE = f"{PREFIX}TRACKERS"
-
-_SWITCH = {"action": "store_true"}
-_NAMES = {"nargs": "*", "metavar": "NAME"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Option:
-    """One flag.
-
-    `tracker` reads it (`EVERY_TRACKER`: each may; None: only this package does). `env` are the
-    vendors' variables that say the same. `is_secret`: it reaches no file. `is_shown`: trackers show
-    its text, so it is redacted first; the others are keys and places. `is_place`: it says where
-    data go, and a run's own directory is not believed in it. `is_slimes`: slime has it too.
-    """
-
-    flag: str
-    help: str
-    keywords: Mapping[str, Any] = field(default_factory=dict)
-    tracker: str | None = None
-    env: tuple[str, ...] = ()
-    is_secret: bool = False
-    is_shown: bool = False
-    is_place: bool = False
-    is_slimes: bool = False
-
-    @property
-    def name(self) -> str:
-        """The attribute of a namespace that holds it."""
-        return str(self.keywords.get("dest") or self.flag[2:].replace("-", "_"))
-
-    @property
-    def is_switch(self) -> bool:
-        """Whether it switches a tracker on."""
-        return self.name.startswith("use_")
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The environment variables that say the same, the strongest first. One holds all switches:
-        `SLIME_LOGGING_TRACKERS=trackio,mlflow`.
-        """
-        if self.is_switch:
-            return (TRACKERS_VARIABLE,)
-        own = f"{PREFIX}{self.name.removeprefix('tracking_').upper()}"
-        return self.env if self.is_slimes else (own, *self.env)
-
-    def said_by(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
-        """The variable that says it and what it says; None where none does. Empty says nothing."""
-        found = ((name, environ[name]) for name in self.variables if environ.get(name))
-        return next(found, None)
-
-    def texts(self, environ: Mapping[str, str]) -> tuple[str, ...]:
-        """All that the environment says of it."""
-        return tuple(environ[name] for name in self.variables if name in environ)
-
-
-def _slimes(flag: str, help: str, keywords: Mapping[str, Any] | None = None, **rest: Any) -> Option:
-    return Option(flag=flag, help=help, keywords=keywords or {}, is_slimes=True, **rest)
-
-
-def _ours(flag: str, help: str, keywords: Mapping[str, Any] | None = None, **rest: Any) -> Option:
-    return Option(flag=flag, help=help, keywords=keywords or {}, **rest)
 
 
 OPTIONS: tuple[Option, ...] = (
-    _slimes("--use-wandb", "Track the job with Weights & Biases.", _SWITCH),
-    _slimes(
+    slimes("--use-wandb", "Track the job with Weights & Biases.", SWITCH),
+    slimes(
         "--wandb-mode",
         "Default: WANDB_MODE, else online if a key is known, else offline.",
         {"choices": WANDB_MODES},
         tracker="wandb",
         env=("WANDB_MODE",),
     ),
-    _slimes(
+    slimes(
         "--wandb-dir",
         "Where W&B keeps its local files. Default: WANDB_DIR, else inside the run's directory.",
         tracker="wandb",
         env=("WANDB_DIR",),
         is_place=True,
     ),
-    _slimes(
+    slimes(
         "--wandb-key",
         "API key. It never reaches a file, a tracker or a log; WANDB_API_KEY is the safer way.",
         tracker="wandb",
         env=("WANDB_API_KEY",),
         is_secret=True,
     ),
-    _slimes(
+    slimes(
         "--wandb-host",
         "Base URL of a W&B server of your own.",
         tracker="wandb",
         env=("WANDB_BASE_URL",),
         is_place=True,
     ),
-    _slimes("--wandb-team", "W&B entity.", tracker="wandb", env=("WANDB_ENTITY",), is_shown=True),
-    _slimes(
+    slimes("--wandb-team", "W&B entity.", tracker="wandb", env=("WANDB_ENTITY",), is_shown=True),
+    slimes(
         "--wandb-group",
         "Group of the run, and the start of its name.",
         tracker="wandb",
         env=("WANDB_RUN_GROUP",),
         is_shown=True,
     ),
-    _slimes(
+    slimes(
         "--wandb-project",
         "Project of the run.",
         tracker="wandb",
         env=("WANDB_PROJECT",),
         is_shown=True,
     ),
-    _slimes(
+    slimes(
         "--disable-wandb-random-suffix",
         "Name the run exactly like its group.",
         {"action": "store_false", "dest": "wandb_random_suffix"},
     ),
-    _slimes(
-        "--wandb-always-use-train-step", "Read by slime: count rollouts in train steps.", _SWITCH
+    slimes(
+        "--wandb-always-use-train-step", "Read by slime: count rollouts in train steps.", SWITCH
     ),
-    _slimes(
+    slimes(
         "--wandb-run-id",
         "Continue the run with this id, or create it.",
         env=(f"{PREFIX}RUN_ID", "WANDB_RUN_ID"),
     ),
-    _slimes("--use-tensorboard", "Track the job with TensorBoard.", _SWITCH),
-    _slimes(
+    slimes("--use-tensorboard", "Track the job with TensorBoard.", SWITCH),
+    slimes(
         "--tb-project-name",
         "Folder of the TensorBoard project. Default: the project's name.",
         tracker="tensorboard",
         is_shown=True,
     ),
-    _slimes(
+    slimes(
         "--tb-experiment-name",
         "Folder of the TensorBoard run. Default: the run's name.",
         tracker="tensorboard",
         is_shown=True,
     ),
-    _ours("--use-trackio", "Track the job with Trackio (local, no account).", _SWITCH),
-    _ours("--use-mlflow", "Track the job with MLflow.", _SWITCH),
-    _ours(
+    ours("--use-trackio", "Track the job with Trackio (local, no account).", SWITCH),
+    ours("--use-mlflow", "Track the job with MLflow.", SWITCH),
+    ours(
         "--mlflow-tracking-uri",
         "Default: MLFLOW_TRACKING_URI, else a SQLite file in the tracking directory.",
         tracker="mlflow",
         env=("MLFLOW_TRACKING_URI",),
         is_place=True,
     ),
-    _ours(
+    ours(
         "--mlflow-experiment",
         "Default: MLFLOW_EXPERIMENT_NAME, else the project's name.",
         tracker="mlflow",
         env=("MLFLOW_EXPERIMENT_NAME",),
         is_shown=True,
     ),
-    _ours("--use-swanlab", "Track the job with SwanLab.", _SWITCH),
-    _ours(
+    ours("--use-swanlab", "Track the job with SwanLab.", SWITCH),
+    ours(
         "--swanlab-mode",
         "Default: SWANLAB_MODE, else offline.",
         {"choices": ("cloud", "offline")},
         tracker="swanlab",
         env=("SWANLAB_MODE",),
     ),
-    _ours(
+    ours(
         "--swanlab-project",
         "Default: SWANLAB_PROJ_NAME, else the project's name.",
         tracker="swanlab",
         env=("SWANLAB_PROJ_NAME",),
         is_shown=True,
     ),
-    _ours("--swanlab-workspace", "SwanLab workspace.", tracker="swanlab", is_shown=True),
-    _ours(
+    ours("--swanlab-workspace", "SwanLab workspace.", tracker="swanlab", is_shown=True),
+    ours(
         "--tracking-name",
         "Name of the run. Default: WANDB_NAME, else the group or project with the run's id.",
         env=("WANDB_NAME",),
     ),
-    _ours(
+    ours(
         "--tracking-tags",
         "Tags of the run. Default: WANDB_TAGS.",
         {"nargs": "*", "metavar": "TAG"},
@@ -204,7 +149,7 @@ OPTIONS: tuple[Option, ...] = (
         env=("WANDB_TAGS",),
         is_shown=True,
     ),
-    _ours(
+    ours(
         "--tracking-notes",
         "What the run is about. Default: WANDB_NOTES.",
         {"metavar": "TEXT"},
@@ -212,52 +157,52 @@ OPTIONS: tuple[Option, ...] = (
         env=("WANDB_NOTES",),
         is_shown=True,
     ),
-    _ours(
+    ours(
         "--tracking-job-type",
         "What kind of job it is, such as train. Default: WANDB_JOB_TYPE.",
         tracker=EVERY_TRACKER,
         env=("WANDB_JOB_TYPE",),
         is_shown=True,
     ),
-    _ours("--tracking-dir", f"Where runs are kept. Default: ./{DEFAULT_DIRECTORY}."),
-    _ours(
+    ours("--tracking-dir", f"Where runs are kept. Default: ./{DEFAULT_DIRECTORY}."),
+    ours(
         "--tracking-writer",
         "Who delivers: the primary for all it can see (auto, single), or each process for itself"
         " (shared). Default: auto.",
         {"choices": get_args(WriterPolicy)},
     ),
-    _ours(
+    ours(
         "--tracking-delivery",
         "off: the job keeps journals only, and `slime-logging sync --follow` delivers them from"
         " where there is internet. Default: auto.",
         {"choices": get_args(DeliveryPolicy)},
     ),
-    _ours(
+    ours(
         "--tracking-run-id-from",
         "What makes a restarted job the same run: its SLURM allocation and array task, its"
         " torchrun, its Ray job, or the directory of its checkpoints. Default: auto.",
         {"choices": get_args(RunIdSource)},
     ),
-    _ours(
+    ours(
         "--tracking-resume",
         "Continue the newest run of --tracking-dir that has the same project and group.",
         {"action": BooleanOptionalAction},
     ),
-    _ours(
+    ours(
         "--tracking-rewind",
         "Where a continued run goes back to a step that it had: keep all rows, mark them with the"
         " number of the attempt, or drop the earlier ones where the tracker can. Default: keep.",
         {"choices": get_args(RewindPolicy)},
     ),
-    _ours(
+    ours(
         "--tracking-finish-timeout",
         "How long the end of the job waits for slow trackers (default 60).",
         {"type": float, "metavar": "SECONDS"},
     ),
-    _ours("--tracking-hide", "More names or patterns whose values are secret.", _NAMES),
-    _ours("--tracking-show", "Exact keys that are not secret after all.", _NAMES),
-    _ours("--tracking-env", "More environment variables to log under env_vars.", _NAMES),
-    _ours(
+    ours("--tracking-hide", "More names or patterns whose values are secret.", NAMES),
+    ours("--tracking-show", "Exact keys that are not secret after all.", NAMES),
+    ours("--tracking-env", "More environment variables to log under env_vars.", NAMES),
+    ours(
         "--tracking-system-metrics",
         "Sampling interval of the hosts' CPU, memory and GPUs (default 15), or off.",
         {"metavar": "SECONDS|off"},

@@ -16,11 +16,11 @@ from typing import Any, cast
 
 from slime_logging.errors import SettingsError
 from slime_logging.settings.given import FALSE, TRUE, Given
+from slime_logging.settings.option import TRACKERS_VARIABLE
 from slime_logging.settings.options import (
     DEFAULT_DIRECTORY,
     TRACKER_OPTIONS,
     TRACKERS,
-    TRACKERS_VARIABLE,
     WANDB_MODES,
     RewindPolicy,
     RunIdSource,

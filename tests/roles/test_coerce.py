@@ -15,7 +15,8 @@ from slime_logging.demo.namespace import ppo_namespace
 from slime_logging.roles.coerce import coerce
 from slime_logging.roles.dtypes import is_dtype, same_dtype
 from slime_logging.roles.flags import parser_of
-from slime_logging.roles.megatron.options import Option, OptionTable
+from slime_logging.roles.megatron.option import Option
+from slime_logging.roles.megatron.options import OptionTable
 from slime_logging.roles.nodes import Entries, Node
 from slime_logging.roles.role_file import parse_document
 from slime_logging.roles.targets import Mistake, Target

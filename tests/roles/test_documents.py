@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slime_logging.roles.documents import Documents
-from slime_logging.roles.role_file import Unreadable
+from slime_logging.roles.tree import Unreadable
 
 
 def test_one_document_for_an_owner_and_path(tmp_path: Path) -> None:

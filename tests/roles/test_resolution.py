@@ -11,8 +11,10 @@ import pytest
 from slime_logging.demo.namespace import ppo_namespace
 from slime_logging.roles.coerce import coerce
 from slime_logging.roles.equality import same
-from slime_logging.roles.megatron.derive import ALWAYS, FIRST, FOLLOWING, IMPLIED, PLACES
-from slime_logging.roles.megatron.options import Option, OptionTable
+from slime_logging.roles.megatron.derive import PLACES
+from slime_logging.roles.megatron.derived import ALWAYS, FIRST, FOLLOWING, IMPLIED
+from slime_logging.roles.megatron.option import Option
+from slime_logging.roles.megatron.options import OptionTable
 from slime_logging.roles.megatron.requirements import REQUIREMENTS
 from slime_logging.roles.nodes import Scalar
 from slime_logging.roles.roles import check_role_file

@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 from slime_logging.errors import RoleConfigError
 from slime_logging.roles.nodes import core_value
 from slime_logging.roles.problems import Problem
-from slime_logging.roles.role_file import (
-    MAX_BYTES,
-    MAX_DEPTH,
-    MAX_NODES,
-    Unreadable,
-    parse_document,
-    read_document,
-)
+from slime_logging.roles.role_file import MAX_BYTES, parse_document, read_document
 from slime_logging.roles.roles import parse_role_file
+from slime_logging.roles.tree import MAX_DEPTH, MAX_NODES, Unreadable
 
 MANY = settings(max_examples=400, deadline=None, derandomize=True, database=None)
 FRAGMENTS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slime_logging.roles.megatron.derive import FOLLOWING, IMPLIED
+from slime_logging.roles.megatron.derived import FOLLOWING, IMPLIED
 from slime_logging.roles.megatron.options import OptionTable
 from slime_logging.roles.megatron.requirements import ADVICE, REQUIREMENTS
 from slime_logging.roles.rules import FORCED, IGNORED, PRESET, REJECTED, REJECTED_PREFIXES, TOPOLOGY

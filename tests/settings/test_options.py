@@ -39,6 +39,7 @@ TEXTS = {
     "tracking_env": ("CLUSTER", "env_vars", ("SLURM_JOB_ID", "CLUSTER")),
     "tracking_system_metrics": ("off", "system_metrics_s", None),
     "tracking_name": ("blue", "name", "blue"),
+    "tracking_job_type": ("eval", "options", None),
 }
 
 

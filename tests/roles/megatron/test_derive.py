@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from slime_logging.demo.namespace import ppo_namespace
-from slime_logging.roles.megatron.derive import FOLLOWING, IMPLIED, derive
+from slime_logging.roles.megatron.derive import derive
+from slime_logging.roles.megatron.derived import FOLLOWING, IMPLIED
 from slime_logging.roles.roles import parse_role_file
 
 KNOWN = frozenset(vars(ppo_namespace()))

@@ -11,7 +11,8 @@ import pytest
 
 from slime_logging.demo.namespace import ppo_namespace
 from slime_logging.roles.flags import parser_of
-from slime_logging.roles.megatron.options import Option, OptionTable, main, parser_from
+from slime_logging.roles.megatron.option import Option
+from slime_logging.roles.megatron.options import OptionTable, main, parser_from
 
 
 class Colour(enum.Enum):

@@ -15,7 +15,14 @@ import pytest
 
 from slime_logging.demo.namespace import ppo_namespace
 from slime_logging.errors import RoleConfigError
-from slime_logging.roles.megatron import derive, places, requirements
+from slime_logging.roles.megatron import (
+    derive,
+    derived,
+    model_requirements,
+    places,
+    requirements,
+    training_requirements,
+)
 from slime_logging.roles.megatron.options import OptionTable
 from slime_logging.roles.megatron.requirements import ADVICE, REQUIREMENTS, advice, broken
 from slime_logging.roles.roles import parse_role_file
@@ -225,7 +232,9 @@ def test_rules_whose_inputs_are_missing_hold() -> None:
     assert advice({}, written) == []
 
 
-@pytest.mark.parametrize("module", [derive, places, requirements])
+@pytest.mark.parametrize(
+    "module", [derived, places, requirements, training_requirements, model_requirements]
+)
 def test_the_rules_read_real_arguments(module: ModuleType) -> None:
     """A misspelt name in a rule would never apply: each that is read by name is an argument."""
     tree = ast.parse(inspect.getsource(module))
@@ -243,8 +252,8 @@ def test_the_rules_read_real_arguments(module: ModuleType) -> None:
 def test_the_rules_name_real_arguments() -> None:
     """So are their keys, targets and sources."""
     named = {key for rule in (*REQUIREMENTS, *ADVICE) for key in rule.keys}
-    for rule in (*derive.FIRST, *derive.FOLLOWING, *derive.IMPLIED):
+    for rule in (*derived.FIRST, *derived.FOLLOWING, *derived.IMPLIED):
         named |= {rule.target, *rule.sources} if not getattr(rule, "is_new", False) else set()
-    named |= {*derive.ALWAYS, *derive.PLACES, *places.WITHOUT_CHECKPOINT}
+    named |= {*derived.ALWAYS, *derive.PLACES, *places.WITHOUT_CHECKPOINT}
     named |= {argument for _, argument in places.CONFIGURED}
     assert named - KNOWN == set()

@@ -1,0 +1,22 @@
+"""A combination of arguments that validation refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`is_broken(values)` is a mistake, for the reason and with the fix given; `keys` are the
+    arguments it looks at. `is_late` where validation lets it pass, and the scheduler refuses it.
+    """
+
+    keys: tuple[str, ...]
+    is_broken: Callable[[Values], Any]
+    reason: str
+    fix: str
+    is_late: bool = False
