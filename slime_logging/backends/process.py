@@ -11,7 +11,7 @@ ends with whoever started it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -44,8 +44,6 @@ class BackendProcess(ReaderProcess):
         self.page = ""
         self.is_durable = self._form.is_durable
         self.merges_equal_points = getattr(self._form, "merges_equal_points", False)
-        if hasattr(self._form, "drop"):
-            self.drop = self._drop
         self._open_timeout_s = open_timeout_s
         self._process: Channel | None = None
 
@@ -87,6 +85,13 @@ class BackendProcess(ReaderProcess):
             self._call("close", timeout_s + CLOSE_SLACK_S, exit_code, timeout_s)
         finally:
             self._release()
+
+    @property
+    def drop(self) -> Callable[[Iterable[Row]], None]:
+        """That of the backend; there is none where it has none."""
+        if not hasattr(self._form, "drop"):
+            raise AttributeError(f"{self.name} cannot drop rows")
+        return self._drop
 
     def _drop(self, rows: Iterable[Row]) -> None:
         rest = iter(rows)
