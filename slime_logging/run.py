@@ -19,7 +19,7 @@ from slime_logging.hosts.rendezvous import RunAddress
 from slime_logging.layout.axis import Axis
 from slime_logging.layout.leaves import config_json
 from slime_logging.layout.scope import RoleConfig
-from slime_logging.session.lifetime import changing, end, session_with, swallow
+from slime_logging.session.lifetime import changing, end, exit_code_of, session_with, swallow
 from slime_logging.session.session import Session
 
 logger = logging.getLogger("slime_logging")
@@ -159,5 +159,5 @@ class Run:
         """Finish with the exit code that the block deserves."""
         code = 0 if kind is None else 1
         if isinstance(error, SystemExit):
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            code = exit_code_of(error)
         self.finish(code)

@@ -15,11 +15,12 @@ from hashlib import sha256
 
 from slime_logging.values.distinct import by_distinct_name
 from slime_logging.values.json_value import Json
+from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig
 
 _LOGGER = logging.getLogger("slime_logging")
 
-INT64_MIN, UINT64_MAX = -(2**63), 2**64 - 1
+INT64_MIN, INT64_MAX, UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 """What orjson, and so Trackio's and most other JSON stores, take as an integer."""
 
 JOB = ""
@@ -120,6 +121,21 @@ def flatten(values: Mapping[str, Json]) -> dict[str, Json]:
     Two values that would get one name both stay: the later one's name ends in `~2`, `~3` and so on.
     """
     return by_distinct_name(_leaves("", values))
+
+
+def int64_step(row: Row) -> int:
+    """The nearest step that is a 64-bit whole number."""
+    return max(-INT64_MAX, min(INT64_MAX, int(row.step)))
+
+
+def metrics_at(row: Row, step: float) -> dict[str, Json]:
+    """The row's metrics by flat names; the exact step is among them, under its step key, where the
+    tracker's is another.
+    """
+    metrics = flatten(row.metrics)
+    if step != row.step:
+        metrics.setdefault(clean_text(row.step_key), row.step)
+    return metrics
 
 
 def by_role(config: RunConfig) -> dict[str, dict[str, Json]]:

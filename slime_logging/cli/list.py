@@ -154,10 +154,10 @@ def _listed(directory: RunDirectory, choose: Callable[[str], int | None]) -> Lis
 
 def _roles(directory: RunDirectory) -> tuple[str, ...]:
     """The roles with which processes joined, in the order of their start, but for `system`."""
-    from slime_logging.record.reading import read_opening
+    from slime_logging.record.reading import openings
 
-    openings = [read_opening(path) for path in directory.journal_paths()]
-    joined = sorted((o.time_s, o.role) for o in openings if o and o.role and o.owner is None)
+    known = (opening for _, opening in openings(directory))
+    joined = sorted((o.time_s, o.role) for o in known if o.role and o.owner is None)
     return tuple(dict.fromkeys(role for _, role in joined if role != "system"))
 
 

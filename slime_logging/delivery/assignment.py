@@ -11,7 +11,7 @@ from slime_logging.delivery.cursor import Cursor, adopt, next_cursor, read_curso
 from slime_logging.delivery.watch import SLOWEST_PAUSE_S
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import SUFFIX, is_written
-from slime_logging.record.reading import count_rows, read_opening
+from slime_logging.record.reading import count_rows, openings
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.run import RunFacts
 
@@ -80,12 +80,8 @@ class Assignment:
 
     def num_rows(self) -> int:
         """Rows of the journals that are this delivery's, counted on the disk now."""
-        openings = ((path, read_opening(path)) for path in self.directory.journal_paths())
-        return sum(
-            count_rows(path)
-            for path, opening in openings
-            if opening is not None and self.reads(opening)
-        )
+        known = openings(self.directory)
+        return sum(count_rows(path) for path, opening in known if self.reads(opening))
 
     def _is_delivered_by(self, owner: str) -> bool:
         """Whether a process delivers its own journals, or lives and can have it started again."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import cast
 
 from slime_logging.backends.base import Backend, Drops
-from slime_logging.record.entries import DROP, Opening
-from slime_logging.record.reading import read_opening, read_rows
+from slime_logging.record.entries import DROP
+from slime_logging.record.reading import openings, read_rows
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.row import Row
 
@@ -45,7 +44,7 @@ class Rewinds:
     def replaced_in(self, directory: RunDirectory) -> Iterator[Row]:
         """The rows in the journals that are replaced."""
         starts = [start for of_axis in self._lowest.values() for start in of_axis]
-        for path, opening in _openings(directory):
+        for path, opening in openings(directory):
             if starts and opening.start < max(starts):
                 yield from filter(self.is_replaced, read_rows(path))
 
@@ -53,7 +52,7 @@ class Rewinds:
 def rewinds_of(directory: RunDirectory) -> Rewinds:
     """What the journals say now; those of starts that replace nothing are not read."""
     rewinds = Rewinds()
-    for path, opening in _openings(directory):
+    for path, opening in openings(directory):
         if opening.start > 1 and opening.rewind == DROP:
             for row in read_rows(path):
                 rewinds.note(row.step_key, row.start, row.step)
@@ -96,9 +95,3 @@ class Dropping:
             self._drop(self._rewinds.replaced_in(self._directory))
             self._is_due = False
         return [row for row in rows if not self._rewinds.is_replaced(row)]
-
-
-def _openings(directory: RunDirectory) -> Iterator[tuple[Path, Opening]]:
-    for path in directory.journal_paths():
-        if (opening := read_opening(path)) is not None:
-            yield path, opening

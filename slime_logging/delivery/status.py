@@ -20,7 +20,7 @@ from slime_logging.record.entries import decode_config
 from slime_logging.record.journal_status import JournalStatus, Onlooker, journal_status
 from slime_logging.record.reading import (
     UnreadableJournal,
-    read_opening,
+    openings,
     read_records,
     read_rows,
     unreadable_journals,
@@ -75,9 +75,7 @@ def run_status(directory: RunDirectory, onlooker: Onlooker | None = None) -> Run
         RunNotFoundError: it is no run.
     """
     run = directory.read()
-    openings = ((path, read_opening(path)) for path in directory.journal_paths())
-    known = [(path, opening) for path, opening in openings if opening is not None]
-    known.sort(key=lambda one: (one[1].start, one[1].time_s, one[0].name))
+    known = sorted(openings(directory), key=lambda one: (one[1].start, one[1].time_s, one[0].name))
     found = (journal_status(path, onlooker, opening) for path, opening in known)
     journals = tuple(status for status in found if status is not None)
     num_rows = sum(journal.num_rows for journal in journals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slime_logging.record.reading import read_opening
+from slime_logging.record.reading import openings
 from slime_logging.record.run import RunDirectory
 
 
@@ -13,8 +13,7 @@ def roles_that_never_joined(directory: RunDirectory) -> tuple[str, ...]:
     primary: it is missed only where another of these roles has joined.
     """
     run = directory.read()
-    openings = [read_opening(path) for path in directory.journal_paths()]
-    present = {each.role for each in openings if each is not None and each.start == run.num_starts}
+    present = {each.role for _, each in openings(directory) if each.start == run.num_starts}
     has_others = bool(present & set(run.roles))
     return tuple(
         role for role in run.roles if role not in present and (role != "actor" or has_others)

@@ -38,6 +38,13 @@ def read_opening(path: Path) -> Opening | None:
         return None
 
 
+def openings(directory: RunDirectory) -> Iterator[tuple[Path, Opening]]:
+    """Each journal that this version understands, with its first line."""
+    for path in directory.journal_paths():
+        if (opening := read_opening(path)) is not None:
+            yield path, opening
+
+
 def unreadable_journals(directory: RunDirectory) -> Iterator[UnreadableJournal]:
     """The journals whose rows nobody can count: of another schema, damaged in their first line,
     not to be opened. One whose first line was cut by a crash holds no row, and is none of them.

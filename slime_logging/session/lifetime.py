@@ -228,3 +228,10 @@ def _rejoin_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def exit_code_of(stop: SystemExit) -> int:
+    """The code with which Python ends a process for it."""
+    if stop.code is None:
+        return 0
+    return stop.code if isinstance(stop.code, int) else 1

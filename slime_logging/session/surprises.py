@@ -2,7 +2,8 @@
 the log.
 
 Policy: the process that joins says it at once, from the journals of its run's primary; of roles on
-other hosts, whose processes see no primary, the primary says it at its end. Nothing raises.
+other hosts, whose processes see no primary, the primary says it at its end. Nothing raises but a
+run's directory that is gone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from slime_logging.delivery.fold import ConfigFold
 from slime_logging.layout.joined import SLIMES_ROLES, surprises, told
 from slime_logging.record.entries import ConfigEntry, Opening, decode_config
-from slime_logging.record.reading import read_opening, read_records
+from slime_logging.record.reading import openings, read_records
 from slime_logging.record.recorder import RANK_OWN
 from slime_logging.record.run import RunDirectory, now_s
 from slime_logging.values.json_value import Json
@@ -60,12 +61,10 @@ def tell_own(
 def tell_all(directory: RunDirectory) -> None:
     """In the primary, at its end: the same of the roles of other hosts."""
     here, start = socket.gethostname(), directory.read().num_starts
-    openings = {path: read_opening(path) for path in directory.journal_paths()}
-    elsewhere = {
-        each.role for each in openings.values() if each and each.role and each.host != here
-    }
+    known = dict(openings(directory))
+    elsewhere = {each.role for each in known.values() if each.role and each.host != here}
     if elsewhere:
-        _tell(directory, elsewhere, _folded(openings, start))
+        _tell(directory, elsewhere, _folded(known, start))
 
 
 def _folded(paths: Iterable[Path], start: int, *more: ConfigEntry) -> ConfigFold:

@@ -17,7 +17,15 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from slime_logging.backends.storable import as_double, canonical, clean_text, flatten, storable
+from slime_logging.backends.storable import (
+    as_double,
+    canonical,
+    clean_text,
+    flatten,
+    int64_step,
+    metrics_at,
+    storable,
+)
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Row
 from slime_logging.values.samples import as_table, read_samples
@@ -39,8 +47,6 @@ _SPELT_OUT = re.compile(r"[^\w\-. /]")
 _IS_SPELLED = re.compile(r":\w+:")
 WHOLE_ELSEWHERE = ", whole in config.json)"
 """How a value ends that was cut."""
-
-_INT64_MAX = 2**63 - 1
 
 
 def key_form(key: str) -> str:
@@ -79,14 +85,8 @@ def numbers(row: Row) -> Iterator[tuple[str, float, int, int]]:
     """Key, value, milliseconds and step of every number in a row; a fractional step stays under its
     step key.
     """
-    milliseconds, step = (
-        max(0, round(row.time_s * 1000)),
-        max(-_INT64_MAX, min(_INT64_MAX, int(row.step))),
-    )
-    metrics = flatten(row.metrics)
-    if step != row.step:
-        metrics.setdefault(clean_text(row.step_key), row.step)
-    for key, value in metrics.items():
+    milliseconds, step = max(0, round(row.time_s * 1000)), int64_step(row)
+    for key, value in metrics_at(row, step).items():
         if isinstance(value, (int, float)):
             yield key_form(key), number_form(value), milliseconds, step
 

@@ -18,7 +18,7 @@ from slime_logging.backends.storable import (
     clean_text,
     comparable,
     digest,
-    flatten,
+    metrics_at,
     role_diff,
     storable,
 )
@@ -107,13 +107,11 @@ class SwanlabReader:
         """Numbers, and texts under keys of their own, because a column of SwanLab has values of one
         kind.
         """
-        metrics = flatten(row.metrics)
         if step_of(row) != row.step:
             self._notices.once(
                 "step", f"step {row.step} is no whole number from 0 to 2**48: see {row.step_key}"
             )
-            metrics.setdefault(clean_text(row.step_key), row.step)
-        for key, value in metrics.items():
+        for key, value in metrics_at(row, step_of(row)).items():
             name = key_form(key)
             if name != key:
                 self._notices.once(

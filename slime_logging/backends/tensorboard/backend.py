@@ -29,6 +29,7 @@ from slime_logging.backends.storable import (
     as_text,
     by_role,
     clean_text,
+    int64_step,
     markdown_diff,
 )
 from slime_logging.backends.table import require_packages
@@ -44,7 +45,6 @@ from slime_logging.backends.tensorboard.reading import (
     listing,
     mark_of,
     place_of,
-    step_of,
 )
 from slime_logging.errors import TryAgain, WillNeverWork
 from slime_logging.values.media import media_in
@@ -105,7 +105,7 @@ class TensorboardBackend(TensorboardReader):
         for row in rows:
             summaries = [_summary(tag, value) for tag, value in self._tags(row)]
             records.setdefault(directory_of(row.role), []).append(
-                events.event(row.time_s, step_of(row), summaries)
+                events.event(row.time_s, int64_step(row), summaries)
             )
             for name, file in references(row.metrics):
                 try:
@@ -113,10 +113,10 @@ class TensorboardBackend(TensorboardReader):
                 except (OSError, ValueError) as error:
                     text = f"not readable: {as_text(str(error))}"
                 summary = events.text(clean_text(name), text)
-                event = events.event(row.time_s, step_of(row), [summary])
+                event = events.event(row.time_s, int64_step(row), [summary])
                 records.setdefault(SAMPLES_DIRECTORY, []).append(event)
             for summary in media_summaries(row.metrics, run.directory):
-                event = events.event(row.time_s, step_of(row), [summary])
+                event = events.event(row.time_s, int64_step(row), [summary])
                 records.setdefault(SAMPLES_DIRECTORY, []).append(event)
         for directory, batch in records.items():
             try:
@@ -142,11 +142,11 @@ class TensorboardBackend(TensorboardReader):
         for row in rows:
             tags = tuple(tag for tag, _ in self._tags(row))
             gone.setdefault(directory_of(row.role), set()).add(
-                hash((row.time_s, step_of(row), tags))
+                hash((row.time_s, int64_step(row), tags))
             )
             names = {name for name, _ in (*references(row.metrics), *media_in(row.metrics))}
             gone.setdefault(SAMPLES_DIRECTORY, set()).update(
-                hash((row.time_s, step_of(row), (clean_text(name),))) for name in names
+                hash((row.time_s, int64_step(row), (clean_text(name),))) for name in names
             )
         for directory, marks in gone.items():
             self._forget(directory)

@@ -20,8 +20,9 @@ from slime_logging.backends.storable import (
     clean_text,
     comparable,
     digest,
-    flatten,
+    int64_step,
     is_number,
+    metrics_at,
 )
 from slime_logging.backends.tensorboard import events as events
 from slime_logging.errors import TryAgain
@@ -34,7 +35,6 @@ _EXACT = 2**53
 """Integers up to here are exact as doubles."""
 
 _SINGLE_MAX = struct.unpack("<f", struct.pack("<I", 0x7F7FFFFF))[0]
-_INT64_MAX = 2**63 - 1
 _JOB_DIRECTORY = "job"
 ROWS_SUFFIX, CONFIG_SUFFIX = ".rows", ".config"
 SAMPLES_DIRECTORY, SAMPLES_SUFFIX = "~samples", ".samples"
@@ -53,7 +53,7 @@ class TensorboardReader:
     def points(self, row: Row) -> list[Point]:
         """One point a row: its directory, time and step, and the tags with their values."""
         tags = tuple((tag, comparable(value)) for tag, value in self._tags(row))
-        return [(directory_of(row.role), row.time_s, step_of(row), tags)]
+        return [(directory_of(row.role), row.time_s, int64_step(row), tags)]
 
     def read_points(self, run: RunFacts) -> Iterator[Point]:
         """The events of rows in the run's files; half a record at the end of a file is the mark of
@@ -73,7 +73,7 @@ class TensorboardReader:
         for name, file in references(row.metrics):
             with suppress(OSError, ValueError):
                 text = listing(run, file)
-                found[name] = clean_text(name), step_of(row), digest(text)
+                found[name] = clean_text(name), int64_step(row), digest(text)
         return found
 
     def read_media(self, run: RunFacts) -> Iterator[Point]:
@@ -118,10 +118,7 @@ class TensorboardReader:
         value for a tag.
         """
         tags: list[tuple[str, float | str]] = []
-        metrics = flatten(row.metrics)
-        if step_of(row) != row.step:
-            metrics.setdefault(clean_text(row.step_key), row.step)
-        for key, value in metrics.items():
+        for key, value in metrics_at(row, int64_step(row)).items():
             if isinstance(value, (int, float)):
                 tags.append((key, self._single(key, value)))
             else:
@@ -187,8 +184,3 @@ def listing(run: RunFacts, file: str) -> str:
                 f"{_MARKUP.sub(' ', column)}:\n\n" + "\n".join(f"    {line}" for line in lines)
             )
     return "\n\n".join(parts)
-
-
-def step_of(row: Row) -> int:
-    """Steps are 64-bit whole numbers; another one is in the row under its step key."""
-    return max(-_INT64_MAX, min(_INT64_MAX, int(row.step)))
