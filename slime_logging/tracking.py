@@ -20,6 +20,7 @@ from typing import Any
 
 from slime_logging.errors import SettingsError
 from slime_logging.redaction.redact import safe_error
+from slime_logging.session.engines import show_engines
 from slime_logging.session.initialisation import check_arguments, forget_former_run, initialise
 from slime_logging.session.lifetime import (
     changing,
@@ -74,7 +75,8 @@ def init_tracking(
         for text in unheard(args, sys.argv, os.environ):
             logger.warning("slime_logging: %s", text)
     initialise(args, _settings(args), primary=primary, role=role, wants_client=False)
-    update_tracking_open_metrics(args, router_addr)
+    if getattr(args, "sglang_enable_metrics", True):
+        update_tracking_open_metrics(args, router_addr)
 
 
 def init_wandb_primary(args: Namespace) -> None:
@@ -176,14 +178,19 @@ def log_config(args: object, values: Mapping[str, Any], role: str | None = None)
 def update_tracking_open_metrics(args: object, router_addr: str | None) -> None:
     """slime's: say where the inference engines' own metrics are, once their router is up.
 
-    The address stands in the run's configuration under `open_metrics/sgl_engine`.
+    The process that delivers samples them with the host's own, under `system/engines/`; the address
+    stands in the run's configuration under `open_metrics/sgl_engine`.
 
     Args:
         args: the arguments that this process joined with.
         router_addr: such as `"http://10.0.0.1:30000"`; None says nothing.
     """
-    if router_addr:
-        log_config(args, {"open_metrics/sgl_engine": f"{router_addr}/engine_metrics"})
+    session = session_of(args) if router_addr else None
+    if session is not None:
+        try:
+            show_engines(session, str(router_addr))
+        except Exception as error:
+            swallow("update_tracking_open_metrics", session, error)
 
 
 def define_step_key_metric_group(prefix: str, step_key: str) -> None:

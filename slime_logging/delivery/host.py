@@ -1,4 +1,6 @@
-"""What a run needs done on each host: its system metrics, and its journals brought to the disk."""
+"""What a run needs done on each host: its system metrics, those of the engines, and its journals
+brought to the disk.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from slime_logging.delivery.engines import EngineProbe, engines_lock
+from slime_logging.delivery.sampler import Sampler
 from slime_logging.delivery.spec import DeliverySpec
-from slime_logging.delivery.system import SystemSampler, is_sampled
+from slime_logging.delivery.system import HostProbe, host_lock, is_sampled
 from slime_logging.delivery.watch import Watch
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
@@ -29,7 +33,7 @@ class Host:
     def __init__(self, directory: RunDirectory, spec: DeliverySpec) -> None:
         self._directory = directory
         self._spec = spec
-        self._sampler: SystemSampler | None = None
+        self._samplers: list[Sampler] = []
         self._watch = Watch(directory.journals)
         self._due_s = 0.0
 
@@ -39,36 +43,26 @@ class Host:
         return is_on and not is_sampled(self._directory, self._spec.host_label)
 
     def begin(self) -> None:
-        """Sample the host, if nobody else does."""
-        spec = self._spec
-        if spec.interval_s is None:
+        """Sample the host and the engines, if nobody else does."""
+        directory, interval_s, label = self._directory, self._spec.interval_s, self._spec.host_label
+        if interval_s is None:
             return
-        run = self._directory.read()
-
-        def new_recorder() -> Recorder:
-            opening = Opening(
-                run_id=run.run_id,
-                journal=journal_name("system"),
-                role="system",
-                is_primary=False,
-                host=spec.host_label,
-                pid=os.getpid(),
-                start=spec.start,
-                time_s=now_s(),
-                owner=spec.label,
-            )
-            return Recorder(self._directory, opening, Redactor.of({}, {}))
-
-        self._sampler = SystemSampler(
-            self._directory, spec.host_label, run.created_s, spec.interval_s, new_recorder
-        )
-        self._sampler.start()
+        created_s = directory.read().created_s
+        for lock, new_probe in (
+            (host_lock(directory, label), lambda: HostProbe(label)),
+            (engines_lock(directory), lambda: EngineProbe(directory)),
+        ):
+            sampler = Sampler(lock, created_s, interval_s, self._new_recorder, new_probe)
+            self._samplers.append(sampler)
+            sampler.start()
 
     def end(self) -> None:
-        """Take a last sample, and stop."""
-        if self._sampler is not None:
-            self._sampler.stop()
-            self._sampler = None
+        """Take last samples, and stop."""
+        for sampler in self._samplers:
+            sampler.stop()
+        for sampler in self._samplers:
+            sampler.wait()
+        self._samplers.clear()
 
     def sync_journals(self, now: float) -> None:
         """Bring what was written on this host to the disk, at most twice a second."""
@@ -77,6 +71,20 @@ class Host:
         self._due_s = now + SYNC_INTERVAL_S
         for path in self._watch.grown(self._directory.journal_paths(), now):
             _sync(path)
+
+    def _new_recorder(self) -> Recorder:
+        opening = Opening(
+            run_id=self._directory.read().run_id,
+            journal=journal_name("system"),
+            role="system",
+            is_primary=False,
+            host=self._spec.host_label,
+            pid=os.getpid(),
+            start=self._spec.start,
+            time_s=now_s(),
+            owner=self._spec.label,
+        )
+        return Recorder(self._directory, opening, Redactor.of({}, {}))
 
 
 def _sync(path: Path) -> None:

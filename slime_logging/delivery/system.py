@@ -1,19 +1,14 @@
-"""CPU, memory, disk, network and GPUs of a host, as rows under `system/<host>/`.
+"""CPU, memory, disk, network and GPUs of a host, under `system/<host>/`.
 
-Policy: one sampler a host, however many processes of the job run there: the one that holds the
-host's lock samples, the others ask for the lock once an interval and take over when it dies. It
-writes a journal of its own and touches no device but by reading counters; a sample takes under 2
-ms, so that at the default interval it costs far less than 0.5 % of a core. It never raises.
+Policy: no device is touched but by reading counters; a sample takes under 2 ms, so that at the
+default interval it costs far less than 0.5 % of a core.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -21,119 +16,39 @@ from pathlib import Path
 from typing import Any
 
 from slime_logging.record.locks import is_taken
-from slime_logging.record.recorder import Recorder
 from slime_logging.record.run import RunDirectory
 
 logger = logging.getLogger("slime_logging")
-
-STEP_KEY = "system/elapsed_s"
-"""The axis of all system rows: whole seconds since the run was made."""
 
 MIB = 2**20
 GIB = 2**30
 
 
-class SystemSampler:
-    """A background thread that samples this host while no other process of the run does.
-
-    Args:
-        directory: the run's; the lock lies there.
-        host: the host's name; odd characters are replaced in keys and file names.
-        created_s: when the run was made, Unix seconds.
-        interval_s: seconds between samples.
-        new_recorder: makes the journal, once this process is the one that samples.
-    """
-
-    def __init__(
-        self,
-        directory: RunDirectory,
-        host: str,
-        created_s: float,
-        interval_s: float,
-        new_recorder: Callable[[], Recorder],
-    ) -> None:
-        self._host = _as_name(host)
-        self._lock_path = _lock_path(directory, host)
-        self._created_s = created_s
-        self._interval_s = interval_s
-        self._new_recorder = new_recorder
-        self._fd = -1
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="slime-logging-system", daemon=True)
-
-    def start(self) -> None:
-        """Begin; returns at once."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Take a last sample if this process is the sampler, and end; at most a few seconds."""
-        self._stop.set()
-        self._thread.join(timeout=5)
-
-    def abandon(self) -> None:
-        """In a forked child: let go of the inherited lock. May be called twice."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def _run(self) -> None:
-        try:
-            while not self._is_mine():
-                if self._stop.wait(self._interval_s):
-                    return
-            self._sample_until_stopped()
-        except (
-            Exception
-        ) as error:  # a counter that cannot be read must cost nothing but its numbers
-            logger.warning(
-                "slime_logging: system metrics stop: %s: %s", type(error).__name__, error
-            )
-        finally:
-            if self._fd >= 0:
-                os.close(self._fd)
-
-    def _is_mine(self) -> bool:
-        fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return False
-        self._fd = fd
-        return True
-
-    def _sample_until_stopped(self) -> None:
-        recorder = self._new_recorder()
-        probe = HostProbe()
-        is_last = False
-        while not is_last:
-            is_last = self._stop.wait(self._interval_s)
-            sample = {
-                f"system/{self._host}/{name}": value for name, value in probe.sample().items()
-            }
-            recorder.row({**sample, STEP_KEY: int(time.time() - self._created_s)}, STEP_KEY)
-        recorder.finish(0)
-
-
 def is_sampled(directory: RunDirectory, host: str) -> bool:
     """Whether a process samples this host for the run now."""
-    return is_taken(_lock_path(directory, host)) is True
+    return is_taken(host_lock(directory, host)) is True
+
+
+def host_lock(directory: RunDirectory, host: str) -> Path:
+    """The lock of the one that samples this host; odd characters of its name are replaced."""
+    return directory.path / f"system-{_as_name(host)}.lock"
 
 
 def _as_name(host: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", host)[:64] or "host"
 
 
-def _lock_path(directory: RunDirectory, host: str) -> Path:
-    return directory.path / f"system-{_as_name(host)}.lock"
-
-
 class HostProbe:
-    """Reads the host's counters; rates are means since the last call (or the construction)."""
+    """Reads the host's counters; rates are means since the last call (or the construction).
 
-    def __init__(self) -> None:
+    Args:
+        host: the host's name; odd characters are replaced.
+    """
+
+    def __init__(self, host: str) -> None:
         import psutil
 
+        self._prefix = f"system/{_as_name(host)}"
         self._psutil = psutil
         self._gpus = GpuProbe()
         psutil.cpu_percent()
@@ -152,13 +67,14 @@ class HostProbe:
             if name != "time_s"
         }
         self._before = now
-        return {
+        values = {
             "cpu_percent": float(self._psutil.cpu_percent()),
             "memory_used_gib": memory.used / GIB,
             "memory_percent": float(memory.percent),
             **{name: round(rate, 4) for name, rate in rates.items()},
             **self._gpus.sample(),
         }
+        return {f"{self._prefix}/{name}": value for name, value in values.items()}
 
     def _counters(self) -> dict[str, float]:
         counters = {"time_s": time.monotonic()}

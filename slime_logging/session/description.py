@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from slime_logging.backends.place import address_of
-from slime_logging.delivery.system import STEP_KEY
+from slime_logging.delivery.sampler import STEP_KEY
 from slime_logging.layout.scope import to_json_mapping
 from slime_logging.record.run import RunFile, now_s
 from slime_logging.redaction.placeholder import as_name

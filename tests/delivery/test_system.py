@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from slime_logging.delivery.sampler import STEP_KEY, Sampler
 from slime_logging.delivery.status import journal_rows
-from slime_logging.delivery.system import STEP_KEY, GpuProbe, HostProbe, SystemSampler
+from slime_logging.delivery.system import GpuProbe, HostProbe, host_lock
 from slime_logging.record.entries import Opening
 from slime_logging.record.journal import journal_name
 from slime_logging.record.recorder import Recorder
@@ -18,7 +19,7 @@ from slime_logging.redaction.redact import Redactor
 from tests.record.test_run import made
 
 
-def sampler(directory: RunDirectory, host: str = "h") -> SystemSampler:
+def sampler(directory: RunDirectory, host: str = "h") -> Sampler:
     def new_recorder() -> Recorder:
         opening = Opening(
             run_id="abc",
@@ -32,7 +33,15 @@ def sampler(directory: RunDirectory, host: str = "h") -> SystemSampler:
         )
         return Recorder(directory, opening, Redactor.of(None, {}))
 
-    return SystemSampler(directory, host, time.time() - 100, 0.05, new_recorder)
+    lock = host_lock(directory, host)
+    return Sampler(lock, time.time() - 100, 0.05, new_recorder, lambda: HostProbe(host))
+
+
+def stop(*samplers: Sampler) -> None:
+    for one in samplers:
+        one.stop()
+    for one in samplers:
+        one.wait()
 
 
 def wait_for_rows(directory: RunDirectory, num: int) -> list:
@@ -47,7 +56,7 @@ def test_a_sample_has_the_hosts_numbers_on_its_own_axis(tmp_path):
     one = sampler(directory)
     one.start()
     rows = wait_for_rows(directory, 2)
-    one.stop()
+    stop(one)
     assert {
         "cpu_percent",
         "memory_used_gib",
@@ -68,9 +77,9 @@ def test_one_process_a_host_samples_and_the_next_takes_over(tmp_path):
     second.start()
     time.sleep(0.3)
     assert len(directory.journal_paths()) == 1
-    first.stop()
+    stop(first)
     wait_for_rows(directory, len(list(journal_rows(directory))) + 1)
-    second.stop()
+    stop(second)
     assert len(directory.journal_paths()) == 2
 
 
@@ -80,8 +89,7 @@ def test_each_host_has_a_sampler_of_its_own(tmp_path):
     for one in both:
         one.start()
     wait_for_rows(directory, 4)
-    for one in both:
-        one.stop()
+    stop(*both)
     hosts = {name.split("/")[1] for row in journal_rows(directory) for name in row.metrics}
     assert hosts == {"a", "b"}
 
@@ -91,7 +99,7 @@ def test_a_hosts_odd_name_makes_no_path(tmp_path):
     one = sampler(directory, "../../x\n")
     one.start()
     wait_for_rows(directory, 1)
-    one.stop()
+    stop(one)
     assert not (tmp_path.parent / "x").exists()
     assert all(
         "\n" not in name and name.count("/") == 2
@@ -103,13 +111,13 @@ def test_a_hosts_odd_name_makes_no_path(tmp_path):
 def test_rates_are_differences_over_time(monkeypatch):
     import psutil
 
-    probe = HostProbe()
+    probe = HostProbe("h")
     reads = iter(
         [types.SimpleNamespace(read_bytes=7 * 2**20 + probe._before["disk_read"], write_bytes=0)]
     )
     monkeypatch.setattr(psutil, "disk_io_counters", lambda: next(reads))
     probe._before["time_s"] -= 7.0
-    assert probe.sample()["disk_read_mib_per_s"] == pytest.approx(1.0, abs=0.05)
+    assert probe.sample()["system/h/disk_read_mib_per_s"] == pytest.approx(1.0, abs=0.05)
 
 
 class FakeNvml(types.ModuleType):
@@ -158,4 +166,4 @@ def test_a_directory_that_vanishes_ends_the_sampling_without_a_word_into_trainin
     shutil.rmtree(directory.path)
     one = sampler(directory)
     one.start()
-    one.stop()
+    stop(one)
