@@ -81,6 +81,10 @@ class ConfigFold:
             scopes, tuple(dict.fromkeys((*roles, *(scope for scope in scopes if scope))))
         )
 
+    def is_known(self, role: str) -> bool:
+        """Whether the primary said what it knows of a role."""
+        return role in self._expected
+
     def _is_of_a_further_process(self, entry: ConfigEntry) -> bool:
         """Note the facts of a process; whether it is not the first one of its role."""
         is_further = False

@@ -1,7 +1,7 @@
-"""A role of slime's that joined unexpectedly, and any with other values than expected, is told in
-the log.
+"""A role that joined unexpectedly, and any with other values than expected, is told in the log.
 
-Policy: the process that joins says it at once, from the journals of its run's primary; of roles on
+Policy: slime's roles are expected where slime would start them, others where the role file names
+them; in a job without a role file they are the job's own affair. The process that joins says it at once, from the journals of its run's primary; of roles on
 other hosts, whose processes see no primary, the primary says it at its end. Nothing raises but a
 run's directory that is gone.
 """
@@ -26,9 +26,14 @@ logger = logging.getLogger("slime_logging")
 
 UNEXPECTED = (
     "slime_logging: role %s joined a run that expected only %s. Its own arguments stand in the"
-    " run's configuration. If it is meant to be there, look at use_critic and advantage_estimator"
-    " of the process that made the run."
+    " run's configuration. If it is meant to be there, %s."
 )
+REMEDIES = {
+    True: "look at use_critic and advantage_estimator of the process that made the run",
+    False: "give it an entry in the role file",
+}
+"""By whether it is a role of slime's."""
+
 OTHERWISE = (
     "slime_logging: role %s runs with other arguments than the command line and the role file give:"
     " %s. The run shows what the role runs with."
@@ -84,9 +89,13 @@ def _folded(paths: Iterable[Path], start: int, *more: ConfigEntry) -> ConfigFold
 
 def _tell(directory: RunDirectory, roles: set[str], fold: ConfigFold) -> None:
     expected = directory.read().roles
-    found = surprises(fold.config(expected))
-    for role in sorted(roles):
-        if role in SLIMES_ROLES and expected and role not in expected:
-            logger.warning(UNEXPECTED, role, " and ".join(expected))
+    config = fold.config(expected)
+    found = surprises(config)
+    has_file = bool(config.values.get("megatron_config_path"))
+    for role in sorted(roles) if expected else ():
+        is_slimes = role in SLIMES_ROLES
+        is_known = role in expected if is_slimes else not has_file or fold.is_known(role)
+        if not is_known:
+            logger.warning(UNEXPECTED, role, " and ".join(expected), REMEDIES[is_slimes])
         if found.get(role):
             logger.warning(OTHERWISE, role, told(found[role]))

@@ -95,20 +95,39 @@ def test_a_third_role_of_the_file_has_its_overrides(
     assert "wandb_run_id" not in {one.key for one in differences}
 
 
+@pytest.mark.parametrize(
+    ("role", "prefix", "asked"),
+    [("actor", "", 1e-6), ("critic", "critic/", 1e-5), ("reward", "reward/", 3e-5)],
+)
 def test_a_role_with_another_value_than_expected_is_told_and_stands(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, role: str, prefix: str, asked: float
 ) -> None:
     """What the run shows is what the role runs with; what slime sets at run time is no surprise."""
     args = begin(tmp_path, ppo_namespace())
-    join(args, "critic", lr=7e-5, num_rollout=123)
+    join(args, role, lr=7e-5, num_rollout=123)
     sl.finish_tracking(args)
     values = config(args).values
-    assert values["critic/lr"] == 7e-5
-    assert values["overrides/critic/lr"] == {
-        "base": args.lr, "value": 7e-5, "source": "own", "asked": 1e-5,
+    assert values[f"{prefix}lr"] == 7e-5
+    assert values[f"overrides/{role}/lr"] == {
+        "base": args.lr, "value": 7e-5, "source": "own", "asked": asked,
     }  # fmt: skip
-    assert "role critic runs with other arguments" in caplog.text
-    assert "lr is 7e-05, not 1e-05" in caplog.text and "num_rollout" not in caplog.text
+    assert f"role {role} runs with other arguments" in caplog.text
+    assert f"lr is 7e-05, not {asked}" in caplog.text and "num_rollout" not in caplog.text
+
+
+def test_a_role_that_no_entry_is_of_is_told_where_there_is_a_role_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It stands with its own arguments and what of them differs from the job's."""
+    args = begin(tmp_path, ppo_namespace())
+    teacher = copy.copy(args)
+    teacher.lr = 4e-5
+    sl.init_tracking(teacher, primary=False, role="teacher")
+    sl.finish_tracking(args)
+    values = config(args).values
+    assert (values["teacher/lr"], values["overrides/teacher/lr"]["base"]) == (4e-5, args.lr)
+    assert "role teacher joined a run that expected only actor and critic" in caplog.text
+    assert "give it an entry in the role file" in caplog.text
 
 
 def test_a_job_of_ones_own_has_only_what_it_set(tmp_path: Path) -> None:
