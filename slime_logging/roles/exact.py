@@ -9,6 +9,7 @@ for a namespace.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
@@ -53,6 +54,10 @@ MAX_WORDS = 600
 """Characters of a validator's words that are shown."""
 
 
+SLIMES_PARSERS = ("slime.utils.arguments", "slime.backends.megatron_utils.arguments")
+"""Where its parsers are; it loads the second, and Megatron-LM with it, when it parses."""
+
+
 def parse_as_slime(words: list[str]) -> Any:
     """slime's own parser and validation on these words; only for a process of its own."""
     sys.argv = [*sys.argv[:1], *words]
@@ -66,18 +71,21 @@ def slimes_parser() -> Reparse | None:
 
 
 def slimes_arguments(words: Sequence[str]) -> Namespace:
-    """The arguments that slime's own parser and validation make of a command line.
+    """The arguments that slime's own parser and validation make of a command line; loads them,
+    and what the arguments are made of.
 
     Raises:
         ImportError: slime or Megatron-LM is not installed here.
         ValueError: The command line is refused; the message is the validator's.
         OSError: The parser gave no answer.
     """
-    importlib.import_module("slime.utils.arguments")
+    with contextlib.redirect_stdout(sys.stderr):  # Megatron-LM prints as it is loaded
+        for name in SLIMES_PARSERS:
+            importlib.import_module(name)
     found = try_all(parse_as_slime, [words])[0]
     if isinstance(found, Refusal):
         raise ValueError(_told(found))
-    return Namespace(**{n: found.value(n) for n, it in found.packed.items() if it is not None})
+    return found.namespace()
 
 
 @dataclass(kw_only=True, slots=True)

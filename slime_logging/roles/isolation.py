@@ -75,13 +75,30 @@ def gpu_answers() -> Mapping[str, Any]:
     }
 
 
+class KeptStream(io.TextIOWrapper):
+    """An output stream that can do what a real one can; what is written to it is kept."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._kept = io.BytesIO()
+        super().__init__(self._kept, "utf-8", "replace", write_through=True)
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        """A descriptor that leads nowhere."""
+        return self._descriptor
+
+    def text(self) -> str:
+        """All that was written."""
+        return self._kept.getvalue().decode("utf-8", "replace")
+
+
 def isolate(gpu: Mapping[str, Any]) -> None:
     """Close the ways out of this process; there is no way back."""
     gc.disable()  # finalizers of the job's objects are the job's
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+    sys.stdout, sys.stderr = KeptStream(1), KeptStream(2)
     warnings.simplefilter("ignore")
     for name in (None, *logging.root.manager.loggerDict):
         logging.getLogger(name).handlers.clear()

@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from slime_logging.roles.isolation import gpu_answers, isolate
+from slime_logging.roles.isolation import KeptStream, gpu_answers, isolate
 from slime_logging.roles.megatron.option import Option
 from slime_logging.roles.megatron.options import OptionTable
 
@@ -61,6 +61,11 @@ class Parsed:
         if packed is None:
             raise LookupError(name)
         return _load(packed)
+
+    def namespace(self) -> argparse.Namespace:
+        """All that can be sent between processes; modules that it needs are imported."""
+        sent = {name: it for name, it in self.packed.items() if it is not None}
+        return argparse.Namespace(**{name: pickle.loads(it) for name, it in sent.items()})  # noqa: S301
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ def _outcome(reparse: Reparse, words: list[str], with_options: bool) -> Parsed |
         values = dict(found) if isinstance(found, Mapping) else vars(found)
         return Parsed({name: _packed(value) for name, value in values.items()}, options)
     except SystemExit as error:
-        said = sys.stderr.getvalue() if isinstance(sys.stderr, io.StringIO) else ""
+        said = sys.stderr.text() if isinstance(sys.stderr, KeptStream) else ""
         return Refusal((said.rpartition("error: ")[2].strip() or str(error))[:MAX_SAID])
     except Exception as error:  # validation refuses by any exception
         frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,9 +1,9 @@
 """A role that joined unexpectedly, and any with other values than expected, is told in the log.
 
 Policy: slime's roles are expected where slime would start them, others where the role file names
-them; in a job without a role file they are the job's own affair. The process that joins says it at once, from the journals of its run's primary; of roles on
-other hosts, whose processes see no primary, the primary says it at its end. Nothing raises but a
-run's directory that is gone.
+them; in a job without a role file they are the job's own affair. The process that joins says it at
+once, from the journals of its run's primary; of roles on other hosts, whose processes see no
+primary, the primary says it at its end. Nothing raises but a run's directory that is gone.
 """
 
 from __future__ import annotations

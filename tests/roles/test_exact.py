@@ -253,6 +253,24 @@ def test_a_parser_that_does_not_answer_is_left(
     assert found.basis == TABLES and found.args["critic"].hidden == 128
 
 
+def test_a_parser_may_use_its_streams_as_it_would_any(
+    base: Namespace, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Crash handlers ask for a descriptor, progress bars write bytes and set buffering."""
+
+    def chatty(words: list[str]) -> Namespace:
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True)
+            stream.buffer.write(b"bytes")
+            os.write(stream.fileno(), b"low")
+            print("é", stream.encoding, stream.isatty(), file=stream, flush=True)
+        return reparse(words)
+
+    found = parse_role_file(base, write(tmp_path, "hidden: 32"), reparse=chatty)
+    assert (found.basis, found.args["critic"].ffn) == (EXACT, 128)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_parser_that_dies_is_left(base: Namespace, tmp_path: Path) -> None:
     """A trial whose process dies gives no answer, and the tables stand in."""
     found = parse_role_file(base, write(tmp_path, "hidden: 128"), reparse=lambda words: os._exit(3))

@@ -168,6 +168,26 @@ class Place:
             file.write(ONE_LINE)
         return Place(folder=self.folder, slime=copy, megatron=self.megatron)
 
+    @property
+    def model(self) -> list[str]:
+        """The flags of the checkpoint."""
+        return ["--hf-checkpoint", str(self.folder / "model")]
+
+    def environment(self) -> dict[str, str]:
+        """That of a process in which slime and Megatron-LM are installed."""
+        outside = {
+            name: text for name, text in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"
+        }
+        return outside | {
+            "PYTHONPATH": os.pathsep.join(map(str, [CPU, self.slime, self.megatron])),
+            "PYTHONWARNINGS": "ignore",
+            "SLIME_ACCELERATOR": "cpu",
+            "SLIME_ON_CPU": str(self.folder),
+            "OMP_NUM_THREADS": "1",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        }
+
     def run(
         self, script: str, flags: Sequence[str], environment: Mapping[str, str], cwd: Path
     ) -> subprocess.CompletedProcess[str]:
@@ -175,26 +195,10 @@ class Place:
         cwd.mkdir(parents=True, exist_ok=True)
         driver = cwd / "driver.py"
         driver.write_text(DRIVER.format(ray=RAY))
-        paths = [CPU, self.slime, self.megatron]
-        model = ["--hf-checkpoint", str(self.folder / "model")]
         return subprocess.run(
-            [sys.executable, driver, self.slime / script, *FLAGS, *model, *flags],
+            [sys.executable, driver, self.slime / script, *FLAGS, *self.model, *flags],
             cwd=cwd,
-            env={
-                **{
-                    name: text
-                    for name, text in os.environ.items()
-                    if name != "CUDA_VISIBLE_DEVICES"
-                },
-                "PYTHONPATH": os.pathsep.join(map(str, paths)),
-                "PYTHONWARNINGS": "ignore",
-                "SLIME_ACCELERATOR": "cpu",
-                "SLIME_ON_CPU": str(self.folder),
-                "OMP_NUM_THREADS": "1",
-                "RAY_USAGE_STATS_ENABLED": "0",
-                "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-                **environment,
-            },
+            env={**self.environment(), **environment},
             capture_output=True,
             text=True,
             timeout=240,
