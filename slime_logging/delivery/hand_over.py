@@ -22,7 +22,7 @@ from contextlib import suppress
 from slime_logging.delivery.already_there import AlreadyThere
 from slime_logging.delivery.assignment import Assignment
 from slime_logging.delivery.attempts import Attempts
-from slime_logging.delivery.feed import Feed
+from slime_logging.delivery.backlog import Backlog
 from slime_logging.delivery.ledger import Ledger
 from slime_logging.delivery.refused import RefusedRows
 from slime_logging.delivery.rewind import Dropping
@@ -73,7 +73,7 @@ class HandOver:
         self._num_opens = 0
         self._is_open = False
         self.needs_new_process = False
-        self._feed = Feed(
+        self._backlog = Backlog(
             assignment.directory,
             assignment.reads,
             self._begin_journal,
@@ -98,7 +98,7 @@ class HandOver:
                 self.needs_new_process = True
                 raise SystemExit
             # The client that is gone may not have brought it there.
-            self._feed.has_new_config = True
+            self._backlog.has_new_config = True
         self._backend.open(self._assignment.facts, self._assignment.writer)
         self._is_open = True
         self._ledger.note_page(str(getattr(self._backend, "page", "")))
@@ -115,9 +115,9 @@ class HandOver:
     def _pass_on(self, *, is_last: bool) -> None:
         if not self._is_open:
             self.open()
-        self._feed.discover(is_last=is_last)
+        self._backlog.discover(is_last=is_last)
         if is_last:
-            self._feed.mark_end()
+            self._backlog.note_end()
         self._there.look(self._ledger.cursor, self._clock)
         self._set_config()
         while self._write_next():
@@ -125,7 +125,7 @@ class HandOver:
             if time.monotonic() - self._config_at_s >= CONFIG_INTERVAL_S:
                 self._set_config()
             self._ledger.save()
-            if is_last and self._feed.is_at_mark():
+            if is_last and self._backlog.is_at_end():
                 break
             if time.monotonic() > self._clock.deadline_s:
                 raise TryAgain("the time for finishing ran out")
@@ -161,17 +161,17 @@ class HandOver:
             except Exception as error:  # the result says already that it is not closed
                 name, text = self._assignment.tracker, self._safe_text(error)
                 logger.debug("slime_logging: closing %s: %s", name, text)
-        self._feed.close()
+        self._backlog.close()
 
     def _set_config(self) -> None:
         self._config_at_s = time.monotonic()
-        if not self._feed.has_new_config:
+        if not self._backlog.has_new_config:
             return
-        config = self._feed.config(self._assignment.facts.roles)
+        config = self._backlog.config(self._assignment.facts.roles)
         try:
             self._backend.set_config(config)
         except BackendError as error:
-            self._feed.has_new_config = True
+            self._backlog.has_new_config = True
             if isinstance(error, TryAgain):
                 self._doubt()
             raise
@@ -179,7 +179,7 @@ class HandOver:
     def _write_next(self) -> bool:
         """Hand over the next batch; False where there is none."""
         if self._pending is None:
-            batch = self._feed.take()
+            batch = self._backlog.take()
             self._pending = batch if batch.ends else None
         if self._pending is None:
             return False
@@ -201,7 +201,7 @@ class HandOver:
         self._pending = None
         cursor = self._ledger.cursor
         cursor.take_back()
-        self._feed.rewind(lambda journal: cursor.place(journal).confirmed)
+        self._backlog.rewind(lambda journal: cursor.place(journal).confirmed)
 
     def _begin_journal(self, opening: Opening) -> int:
         cursor = self._ledger.cursor

@@ -48,7 +48,7 @@ class OpenFiles:
 
 @dataclass
 class Source:
-    """A journal that is read. `start` is the offset behind its first line, `mark` the one to which
+    """A journal that is read. `start` is the offset behind its first line, `end` the one to which
     a last pass reads; `is_pending`: there may be more than was read.
     """
 
@@ -58,7 +58,7 @@ class Source:
     add_config: AddConfig
     start: int
     has_rows: bool = False
-    mark: int = 0
+    end: int = 0
     is_pending: bool = True
 
     def take_over(self, offset: int) -> None:
@@ -95,12 +95,12 @@ class Source:
         if self.reader.offset != before:
             batch.ends[self.opening.journal] = (self.reader.offset, num_rows)
         else:
-            self.mark = before  # a torn tail is as far as it goes
+            self.end = before  # a torn tail is as far as it goes
             self.is_pending = False
 
-    def mark_end(self) -> None:
+    def note_end(self) -> None:
         """Remember where it ends now."""
-        self.mark = self.reader.offset + self.reader.num_bytes_left()
+        self.end = self.reader.offset + self.reader.num_bytes_left()
         self.is_pending = True
         if not self.has_rows:
             self.read_config()

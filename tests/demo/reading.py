@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from slime_logging.delivery.feed import Feed
+from slime_logging.delivery.backlog import Backlog
 from slime_logging.record.run import RunDirectory, newest_run
 from slime_logging.values.row import Row
 from slime_logging.values.run import RunConfig, RunFacts
@@ -82,13 +82,13 @@ def read_run(directory: Path, output: str = "") -> Run:
     found = newest_run(directory)
     assert found is not None
     file = found.read()
-    feed = Feed(found, lambda _: True, lambda _: 0)
-    feed.discover()
+    backlog = Backlog(found, lambda _: True, lambda _: 0)
+    backlog.discover()
     rows: list[Row] = []
-    while (batch := feed.take()).rows:
+    while (batch := backlog.take()).rows:
         rows += batch.rows
-    config = feed.config(file.roles)
-    feed.close()
+    config = backlog.config(file.roles)
+    backlog.close()
     return Run(
         output=output,
         directory=found,

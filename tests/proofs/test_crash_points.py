@@ -13,8 +13,8 @@ from slime_logging.backends.base import Writer
 from slime_logging.backends.table import BACKENDS, Tracker
 from slime_logging.delivery import attempts, ledger, source
 from slime_logging.delivery.assignment import Assignment
+from slime_logging.delivery.backlog import Backlog
 from slime_logging.delivery.delivery import Delivery
-from slime_logging.delivery.feed import Feed
 from slime_logging.delivery.status import journal_rows
 from slime_logging.delivery.verify import verify
 from slime_logging.record.entries import Opening, encode
@@ -146,7 +146,7 @@ def test_a_journal_may_be_cut_at_any_byte(run):
         assert (status.num_rows, status.num_torn_bytes) == (expected, cut - len(complete))
         assert (status.num_damaged, status.num_missing) == (0, 0)
         assert count_rows(path) == expected
-        feed = Feed(run, lambda _: True, lambda _: 0)
-        feed.discover()
-        assert feed.take().rows == rows[:expected]
-        feed.close()
+        backlog = Backlog(run, lambda _: True, lambda _: 0)
+        backlog.discover()
+        assert backlog.take().rows == rows[:expected]
+        backlog.close()

@@ -163,16 +163,16 @@ def test_a_signal_handler_may_learn_while_its_thread_is_learning() -> None:
         redactor.learn("late_key", learned[-1])
         assert learned[-1] not in redactor.text(f"a {learned[-1]} b")
 
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.01)
+    before = signal.signal(signal.SIGVTALRM, handler)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.001, 0.01)
     try:
         own = [f"Zq7own{number:06d}Xy9Kp" for number in range(150)]
         for text in own:
             redactor.learn("own_key", text)
             assert text not in redactor.text(f"a {text} b")
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
     assert learned
     shown = redactor.text(" ".join([*own, *learned]))
     assert not any(text in shown for text in (*own, *learned))

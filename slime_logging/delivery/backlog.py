@@ -31,7 +31,7 @@ TAKE_OVER_INTERVAL_S = 2.0
 """How often it is asked whether the processes that deliver for themselves still live."""
 
 
-class Feed:
+class Backlog:
     """The journals that one delivery reads.
 
     Args:
@@ -41,7 +41,7 @@ class Feed:
         begin: where to start in a journal whose rows are read, by its opening line; called when it
             is taken on.
         has_all_config: False reads the configuration of the others only when they are found and at
-            `mark_end`.
+            `note_end`.
         slowest_s: the longest pause between two looks at an idle journal.
     """
 
@@ -101,16 +101,16 @@ class Feed:
                 break
         return batch
 
-    def mark_end(self) -> None:
+    def note_end(self) -> None:
         """Remember where the journals end now, so that processes which go on writing do not keep a
         last pass from ending.
         """
         for source in self._all():
-            source.mark_end()
+            source.note_end()
 
-    def is_at_mark(self) -> bool:
-        """Whether everything that was there at `mark_end` was taken."""
-        return all(source.reader.offset >= source.mark for source in self._all() if source.has_rows)
+    def is_at_end(self) -> bool:
+        """Whether everything that was there at `note_end` was taken."""
+        return all(source.reader.offset >= source.end for source in self._all() if source.has_rows)
 
     def rewind(self, offset_of: Callable[[str], int]) -> None:
         """Go back to an offset in each journal, by name: what lies behind it is taken again."""

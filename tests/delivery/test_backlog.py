@@ -1,10 +1,10 @@
-"""The feed: journals take turns, batches stay small whatever the number of journals, and nothing is passed over."""
+"""The backlog: journals take turns, batches stay small whatever the number of journals, and nothing is passed over."""
 
 from __future__ import annotations
 
 import itertools
 
-from slime_logging.delivery.feed import BATCH_ROWS, Feed
+from slime_logging.delivery.backlog import BATCH_ROWS, Backlog
 from slime_logging.delivery.source import BATCH_BYTES
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal
@@ -44,10 +44,10 @@ def run_of_many(tmp_path):
 
 
 def batches(directory):
-    feed = Feed(directory, lambda opening: True, lambda opening: 0)
-    feed.discover()
-    taken = list(itertools.takewhile(lambda batch: batch.ends, iter(feed.take, None)))
-    feed.close()
+    backlog = Backlog(directory, lambda opening: True, lambda opening: 0)
+    backlog.discover()
+    taken = list(itertools.takewhile(lambda batch: batch.ends, iter(backlog.take, None)))
+    backlog.close()
     return taken
 
 
