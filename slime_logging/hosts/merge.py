@@ -119,11 +119,11 @@ class SeenTogether(RunDirectory):
         """The directories of the hosts."""
         return self._all
 
-    def journal_paths(self) -> list[Path]:
+    def journal_paths(self, beginning: str = "") -> list[Path]:
         """Every journal that is in any of them, the longest of each name."""
         found: dict[str, Path] = {}
         for directory in self._all:
-            for path in directory.journal_paths():
+            for path in directory.journal_paths(beginning):
                 other = found.get(path.name)
                 found[path.name] = path if other is None else _longer(other, path)
         return [found[name] for name in sorted(found)]

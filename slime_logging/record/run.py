@@ -193,17 +193,20 @@ class RunDirectory:
         self.write(now)
         return now
 
-    def journal_paths(self) -> list[Path]:
-        """Every journal that is there now, oldest name first."""
+    def journal_paths(self, beginning: str = "") -> list[Path]:
+        """Every journal that is there now, oldest name first; those whose name begins so."""
         try:
             with os.scandir(self.journals) as entries:
-                return sorted(
-                    Path(e.path)
+                names = sorted(
+                    e.name
                     for e in entries
-                    if e.name.endswith(SUFFIX) and e.is_file(follow_symlinks=False)
+                    if e.name.startswith(beginning)
+                    and e.name.endswith(SUFFIX)
+                    and e.is_file(follow_symlinks=False)
                 )
         except OSError:
             return []
+        return [self.journals / name for name in names]
 
 
 def write_whole(path: Path, data: bytes) -> None:

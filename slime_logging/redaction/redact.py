@@ -121,6 +121,7 @@ class Redactor:
         from. The mapping given is not changed.
         """
         self._learner.learn_from(values)
+        self._remember([name for name in values if name not in self._keys])
         walk = JsonWalk(
             self._rules.judge,
             self.text,
@@ -165,13 +166,16 @@ class Redactor:
         later does not change it.
         """
         known = self._keys.get(name)
-        if known is None:
-            data = name.encode("utf-8", "surrogatepass")
-            after = self._row_texts.hidden(data)
-            known = name if after == data else search.decoded(after)
-            if len(self._keys) < MAX_NAMES:
-                known = self._keys.setdefault(name, known)
-        return known
+        return self._remember([name])[0] if known is None else known
+
+    def _remember(self, names: Sequence[str]) -> list[str]:
+        """The names without secrets, looked through as one."""
+        data = b"\xff".join(name.encode("utf-8", "surrogatepass") for name in names)
+        after = self._row_texts.hidden(data)
+        shown = names if after == data else list(map(search.decoded, after.split(b"\xff")))
+        if len(self._keys) + len(names) > MAX_NAMES:
+            return list(shown)
+        return [self._keys.setdefault(*pair) for pair in zip(names, shown, strict=True)]
 
     def text(self, s: str) -> str:
         """A text with every secret hidden: by the names in it, by value, by form. What cannot be

@@ -59,7 +59,7 @@ def tell_own(
         scope=scope,
         values=values,
     )
-    paths = [path for path in directory.journal_paths() if path.name.startswith("primary-")]
+    paths = directory.journal_paths("primary-")
     _tell(directory, {opening.role or ""}, _folded(paths, opening.start, own))
 
 

@@ -1,13 +1,14 @@
 """Many processes in one run, by the public calls: joining, delivery to TensorBoard, and the commands on what they left.
 
 Each secondary has a PPO job's 873 arguments; they join one after the other (on a cluster each has a processor of its
-own), and what is promised of that is the time that their processor takes. Then all log a row at once, a few times, far enough apart for their journals to count as idle. The lag is that of
-the last row of each time, until the tracker's cursor has confirmed it. Commands are timed by the processor, their start
-included. The 10,000 are journals as such secondaries leave them, written without the processes.
+own), and what is promised of that is the time that their processor takes. Then all log a row at once, a few times, far enough apart for
+their journals to count as idle. The lag is that of the last row of each time, until the tracker's cursor has confirmed
+it. Commands are timed by the processor, their start included. The 10,000 are journals as such secondaries leave them, written without the processes.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -129,6 +130,7 @@ def _crowd(directory: Path, number: int, idle_s: float) -> dict[str, list[float]
     primary = _primary(directory, args)
     board = RawArray("d", 1 + 4 * number)
     pids: list[int] = []
+    gc.freeze()  # a fork that touches its parent's objects pays for copies; processes of a job do not
     try:
         joined = pickle.loads((directory / "joined.pickle").read_bytes())
         for each in range(number):

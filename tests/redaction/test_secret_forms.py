@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from slime_logging.redaction.random_text import looks_random
 from slime_logging.redaction.redact import Redactor
+from slime_logging.redaction.search import engine
+from slime_logging.redaction.secret_forms import FRAME_HINT, FRAMES, Form
 
 HEX40 = "0123456789abcdef0123456789abcdef01234567"
 MIXED = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7d"
@@ -160,3 +166,13 @@ def test_yaml_with_the_key_on_a_line_of_its_own(text: str) -> None:
     assert redacted.replace('"', "").endswith(
         text.replace('"', "").rpartition("a1b2")[2] if "a1b2" in text else ">"
     )
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.pattern[:30])
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_whatever_matches_a_frame_has_the_hint_in_it(frame: Form, data: st.DataObject) -> None:
+    """Else its secret would never be looked for."""
+    text = data.draw(st.from_regex(re.compile(frame.pattern.encode("latin-1")), fullmatch=True))
+    if engine(frame.pattern).search(text):  # RE2 and Python differ in what is a space
+        assert engine(FRAME_HINT).search(text)
