@@ -98,8 +98,8 @@ FRAMES: tuple[Form, ...] = (
 """What is a secret for what stands around it; in a row only where it looks random."""
 
 FRAME_HINT = (
-    r"@|%40|(?i:bearer|basic)[ \t]|sig=|hooks?[./]|curl[ \t]|wandb\s|\s-p|redis-cli|:(?:\d{1,5}|\*):|"
-    r"machine\s"
+    r"@|%40|(?i:bearer|basic)[ \t]|sig=|hooks?[./]|curl[ \t]|wandb\s|\s-p|redis-cli|machine\s|"
+    r":(?:\d{1,5}|\*):"
 )
 """In whatever matches a frame. Their own pattern takes 40 ms to be compiled and learn a job's names
 (this one none), and most processes never need it.
