@@ -5,6 +5,7 @@ samples.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from slime_logging.delivery.status import DeliveryStatus, RunStatus
     from slime_logging.record.journal_status import JournalStatus
 
+MAX_PROCESSES = 500
 MAX_REASONS = 20
 NUM_SAMPLES = 8
 
@@ -109,7 +111,7 @@ def _processes(status: RunStatus) -> RenderableType:
         columns=("process", "start", "host", "pid", "rows", "last row", "ended", "damage"),
         numbers=frozenset({"start", "pid", "rows"}),
     )
-    for journal in status.journals:
+    for journal in _most_telling(status.journals):
         opening = journal.opening
         cells = (
             opening.process + (" (primary)" if opening.is_primary and opening.role else ""),
@@ -122,7 +124,22 @@ def _processes(status: RunStatus) -> RenderableType:
             _damage(journal),
         )
         table.rows.append([one_line(cell) for cell in cells])
+    if len(status.journals) > MAX_PROCESSES:
+        num_more = len(status.journals) - MAX_PROCESSES
+        table.notes.append(f"and {num_more:,} further processes: --json shows them all")
     return table
+
+
+def _most_telling(journals: Sequence[JournalStatus]) -> list[JournalStatus]:
+    """As many as a person may look at, in their order: of more those that a fault shows in, and
+    the primaries, before the others.
+    """
+
+    def is_telling(journal: JournalStatus) -> bool:
+        return bool(_damage(journal) or journal.exit_code or journal.opening.is_primary)
+
+    places = sorted(range(len(journals)), key=lambda at: not is_telling(journals[at]))
+    return [journals[at] for at in sorted(places[:MAX_PROCESSES])]
 
 
 def _damage(journal: JournalStatus) -> str:

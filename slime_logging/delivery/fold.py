@@ -14,7 +14,10 @@ have one role, those of the last one stand there, and all facts of each under
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+
+import orjson
 
 from slime_logging.layout.joined import own_overrides
 from slime_logging.layout.scope import UNPREFIXED_ROLES, flatten, process_label
@@ -25,29 +28,52 @@ from slime_logging.values.run import RunConfig
 
 _Rank = tuple[int, int, float, str]
 
+NUM_MANY = 64
+"""Keys in a record that is compared as a whole: the arguments that all processes of a role say."""
+
+
+@dataclass(slots=True)
+class _Said:
+    """What one record said; its rank is that of the latest which said exactly the same."""
+
+    rank: _Rank
+    written: bytes
+    num_standing: int = 0
+
 
 class ConfigFold:
     """The configuration so far. Adding the same entries in any order gives the same result."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, str], dict[int, tuple[_Rank, Json]]] = {}
+        self._said: dict[tuple[str, str], dict[int, tuple[_Said, Json]]] = {}
+        self._last: dict[tuple[str, int, int], _Said] = {}
         self._processes: dict[str, dict[tuple[int, str], dict[str, Json]]] = {}
         self._expected: dict[str, dict[str, tuple[_Rank, Json]]] = {}
 
     def add(self, entry: ConfigEntry) -> bool:
         """Take one record in; returns whether anything changed that a tracker shows."""
-        rank = (entry.start, entry.rank, entry.time_s, entry.journal)
+        said = _Said((entry.start, entry.rank, entry.time_s, entry.journal), _written(entry))
+        place, rank = (entry.scope, entry.start, entry.rank), said.rank
+        last = self._last.get(place)
+        if last and last.written == said.written and last.num_standing == len(entry.values):
+            last.rank = max(last.rank, rank)
+            return False
         has_changed = self._is_of_a_further_process(entry)
         for key, value in entry.values.items():
             by_start = self._said.setdefault((entry.scope, key), {})
             before = by_start.get(entry.start)
-            if before is None or rank > before[0]:
-                by_start[entry.start] = (rank, value)
+            if before is None or rank > before[0].rank:
+                by_start[entry.start] = (said, value)
+                said.num_standing += 1
+                if before is not None:
+                    before[0].num_standing -= 1
                 has_changed |= before is None or before[1] != value
             if entry.rank <= RANK_EXPECTED:
                 expected = self._expected.setdefault(entry.scope, {})
                 if key not in expected or rank > expected[key][0]:
                     expected[key] = (rank, value)
+        if said.written and not any("process/" in key for key in entry.values):
+            self._last[place] = said
         return has_changed
 
     def config(self, roles: Sequence[str]) -> RunConfig:
@@ -60,7 +86,8 @@ class ConfigFold:
         joined = self._joined()
         for (scope, key), by_start in self._said.items():
             starts = sorted(by_start)
-            rank, value = by_start[starts[-1]]
+            said, value = by_start[starts[-1]]
+            rank = said.rank
             if rank[1] == RANK_POSSIBLE and _role_of(scope, key) not in joined:
                 continue
             scopes.setdefault(scope, {})[key] = value
@@ -114,7 +141,7 @@ class ConfigFold:
         return {
             scope
             for (scope, _), by_start in self._said.items()
-            if any(rank[1] > RANK_POSSIBLE for rank, _ in by_start.values())
+            if any(said.rank[1] > RANK_POSSIBLE for said, _ in by_start.values())
         }
 
     def _expected_of(self, scope: str, recorded: Mapping[str, Json]) -> dict[str, Json]:
@@ -128,6 +155,16 @@ class ConfigFold:
         actors = {key: recorded.get(f"overrides/actor/{key}") for key in job}
         bases = {key: it["base"] for key, it in actors.items() if isinstance(it, dict)}
         return {**job, **bases}
+
+
+def _written(entry: ConfigEntry) -> bytes:
+    """The values as text, to be compared exactly; empty where they are not to be."""
+    if entry.rank <= RANK_EXPECTED or len(entry.values) < NUM_MANY:
+        return b""
+    try:
+        return orjson.dumps(entry.values)
+    except TypeError:
+        return b""
 
 
 def _role_of(scope: str, key: str) -> str:

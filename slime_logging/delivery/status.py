@@ -20,10 +20,9 @@ from slime_logging.record.entries import decode_config
 from slime_logging.record.journal_status import JournalStatus, Onlooker, journal_status
 from slime_logging.record.reading import (
     UnreadableJournal,
-    openings,
     read_records,
     read_rows,
-    unreadable_journals,
+    survey,
 )
 from slime_logging.record.run import RunDirectory, RunFile
 from slime_logging.values.row import Row
@@ -75,7 +74,8 @@ def run_status(directory: RunDirectory, onlooker: Onlooker | None = None) -> Run
         RunNotFoundError: it is no run.
     """
     run = directory.read()
-    known = sorted(openings(directory), key=lambda one: (one[1].start, one[1].time_s, one[0].name))
+    known, unreadable = survey(directory)
+    known.sort(key=lambda one: (one[1].start, one[1].time_s, one[0].name))
     found = (journal_status(path, onlooker, opening) for path, opening in known)
     journals = tuple(status for status in found if status is not None)
     num_rows = sum(journal.num_rows for journal in journals)
@@ -88,7 +88,7 @@ def run_status(directory: RunDirectory, onlooker: Onlooker | None = None) -> Run
         journals=journals,
         deliveries=delivery_statuses(directory, num_rows),
         set_aside=tuple(read_set_aside(directory)),
-        unreadable=tuple(unreadable_journals(directory)),
+        unreadable=unreadable,
     )
 
 

@@ -14,7 +14,7 @@ from slime_logging.backends.process import backend_of_anyone
 from slime_logging.delivery.digests import difference, digest_of, digests_of
 from slime_logging.delivery.rewind import Rewinds, dropper, rewinds_of
 from slime_logging.delivery.status import journal_config, journal_rows
-from slime_logging.record.reading import UnreadableJournal, unreadable_journals
+from slime_logging.record.reading import UnreadableJournal, survey
 from slime_logging.record.run import RunDirectory
 from slime_logging.values.json_value import Json
 from slime_logging.values.row import Point, Row
@@ -97,7 +97,7 @@ def verify(directory: RunDirectory, backend: str, facts: RunFacts) -> Verdict:
         media=media,
         num_media=num_media,
         num_dropped=rows.num_dropped,
-        unreadable=tuple(unreadable_journals(directory)),
+        unreadable=survey(directory)[1],
     )
 
 

@@ -32,10 +32,7 @@ def read_opening(path: Path) -> Opening | None:
     """The first line of a journal; None when it is not there, or not one that this version
     understands.
     """
-    try:
-        return _opening(path)
-    except (OSError, ValueError):
-        return None
+    return _looked_at(path)[0]
 
 
 def openings(directory: RunDirectory) -> Iterator[tuple[Path, Opening]]:
@@ -45,24 +42,34 @@ def openings(directory: RunDirectory) -> Iterator[tuple[Path, Opening]]:
             yield path, opening
 
 
-def unreadable_journals(directory: RunDirectory) -> Iterator[UnreadableJournal]:
-    """The journals whose rows nobody can count: of another schema, damaged in their first line,
-    not to be opened. One whose first line was cut by a crash holds no row, and is none of them.
+def survey(
+    directory: RunDirectory,
+) -> tuple[list[tuple[Path, Opening]], tuple[UnreadableJournal, ...]]:
+    """What `openings` gives, and the journals whose rows nobody can count: of another schema,
+    damaged in their first line, not to be opened. One whose first line was cut by a crash holds no
+    row, and is none of them.
     """
+    found: list[tuple[Path, Opening]] = []
+    unreadable: list[UnreadableJournal] = []
     for path in directory.journal_paths():
-        try:
-            opening = _opening(path)
-            reason = (
-                f"it says that it is the journal {opening.journal}"
-                if opening is not None and opening.journal != path.stem
-                else ""
-            )
-        except OSError as error:
-            reason = error.strerror or str(error)
-        except ValueError as error:
-            reason = str(error)
+        opening, reason = _looked_at(path)
+        if opening is not None:
+            found.append((path, opening))
         if reason:
-            yield UnreadableJournal(name=path.name, reason=reason)
+            unreadable.append(UnreadableJournal(name=path.name, reason=reason))
+    return found, tuple(unreadable)
+
+
+def _looked_at(path: Path) -> tuple[Opening | None, str]:
+    """The first line of a journal, and why it is not to be read."""
+    try:
+        opening = _opening(path)
+    except OSError as error:
+        return None, error.strerror or str(error)
+    except ValueError as error:
+        return None, str(error)
+    is_other = opening is not None and opening.journal != path.stem
+    return opening, f"it says that it is the journal {opening.journal}" if is_other else ""
 
 
 def _opening(path: Path) -> Opening | None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import slime_logging
 from slime_logging.cli.app import app
-from slime_logging.cli.show import MAX_REASONS
+from slime_logging.cli.show import MAX_PROCESSES, MAX_REASONS
 from slime_logging.delivery import refused
 from tests.cli.jobs import tensorboard_job
 
@@ -49,6 +49,23 @@ def cells(output: str) -> list[list[str]]:
 
 def test_a_run_with_nothing_set_aside_does_not_speak_of_it(run: Path) -> None:
     assert "refused for good" not in show(run)
+
+
+def test_of_more_processes_than_a_person_looks_at_those_with_a_fault_are_shown(run: Path) -> None:
+    """The primary, and one whose journal is torn, stand where they always do; how many more there are is said."""
+    (primary,) = (run / "journals").iterdir()
+    opening = json.loads(primary.read_bytes().splitlines()[0]) | {"is_primary": False}
+    opening["time_s"] -= 1
+    for number in range(MAX_PROCESSES + 5):
+        name = f"worker-{number:04}"
+        lines = json.dumps(opening | {"journal": name, "role": name}) + "\n"
+        (run / "journals" / f"{name}.jsonl").write_text(lines + "torn" * (number == MAX_PROCESSES))
+    rows = [line[0] for line in cells(show(run)) if line[0].startswith(("worker-", "primary"))]
+    assert rows[:2] == ["worker-0000", "worker-0001"]
+    assert rows[-2:] == [f"worker-{MAX_PROCESSES:04}", "primary"]
+    assert len(rows) == MAX_PROCESSES
+    assert "and 6 further processes: --json shows them all" in show(run)
+    assert len(json.loads(show(run, "--json"))["journals"]) == MAX_PROCESSES + 6
 
 
 def test_rows_set_aside_are_told_by_reason(run: Path) -> None:

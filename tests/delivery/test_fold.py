@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slime_logging.delivery.fold import ConfigFold
+from slime_logging.delivery.fold import NUM_MANY, ConfigFold
 from slime_logging.record.entries import ConfigEntry
 
 
@@ -137,6 +139,36 @@ def test_order_never_matters(items, random):
     shuffled = list(items)
     random.shuffle(shuffled)
     assert folded(*items) == folded(*shuffled)
+
+
+MANY = {f"name{number}": number for number in range(NUM_MANY)}
+
+many = st.lists(
+    st.builds(
+        entry,
+        st.dictionaries(st.sampled_from(["name0", "name1", "last"]), st.sampled_from([0, 1, True])),
+        rank=st.sampled_from([1, 1, 2]),
+        start=st.sampled_from([1, 1, 2]),
+        time_s=st.floats(0, 5),
+        journal=st.sampled_from(["j", "k"]),
+    ),
+    max_size=8,
+    unique_by=lambda e: (e.rank, e.start, e.time_s, e.journal),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(many, st.randoms())
+def test_what_many_processes_say_alike_counts_as_what_each_says_by_itself(items, random):
+    """The arguments of a role are compared as a whole; the values that stand are the same, whatever the order."""
+    alike = [replace(item, values=MANY | dict(item.values)) for item in items]
+    pieces = [
+        replace(item, values=dict(half))
+        for item in alike
+        for shuffled in [random.sample(sorted(item.values.items()), len(item.values))]
+        for half in (shuffled[:32], shuffled[32:])
+    ]
+    assert repr(sorted(folded(*alike).items())) == repr(sorted(folded(*pieces).items()))
 
 
 def test_what_is_known_of_a_possible_role_counts_once_it_joins():
