@@ -68,8 +68,9 @@ def _looked_at(path: Path) -> tuple[Opening | None, str]:
         return None, error.strerror or str(error)
     except ValueError as error:
         return None, str(error)
-    is_other = opening is not None and opening.journal != path.stem
-    return opening, f"it says that it is the journal {opening.journal}" if is_other else ""
+    if opening is not None and opening.journal != path.stem:
+        return opening, f"it says that it is the journal {opening.journal}"
+    return opening, ""
 
 
 def _opening(path: Path) -> Opening | None:
