@@ -94,6 +94,14 @@ def _less_one(source: str) -> Compute:
     return lambda values: KEEP if values[source] is None else values[source] - 1
 
 
+def phases(values: Values) -> list[int] | None:
+    """The iterations that `phase_transition_iterations` lists; None where it is no such text."""
+    try:
+        return sorted(map(int, values["phase_transition_iterations"].split(",")))
+    except (AttributeError, ValueError):
+        return None
+
+
 FOLLOWING: tuple[Follow, ...] = (
     Follow("start_weight_decay", ("weight_decay", "weight_decay_incr_style"), _even_weight_decay),
     Follow("end_weight_decay", ("weight_decay", "weight_decay_incr_style"), _even_weight_decay),
@@ -217,6 +225,9 @@ IMPLIED: tuple[Imply, ...] = (
     Imply("split", ("data_path", "split"), lambda v: v["data_path"] is not None and v["split"] is None, "969, 30, 1"),
     Imply("enable_gloo_process_groups", ("fake_process_group",), lambda v: v["fake_process_group"], False),
     Imply("check_for_nan_in_loss_and_grad", ("fake_process_group",), lambda v: v["fake_process_group"], False),
+    Imply("grpo_samples_per_iteration", ("perform_rl_step", "grpo_prompts_per_step", "grpo_group_size"),
+          lambda v: v["perform_rl_step"], lambda v: v["grpo_prompts_per_step"] * v["grpo_group_size"], is_new=True),
+    Imply("phase_transition_iterations", ("phase_transition_iterations",), phases, phases),
     Imply("consumed_train_bins", ("rl_use_sequence_packing",), lambda v: v["rl_use_sequence_packing"], 0, is_new=True),
 )  # fmt: skip
 """Set by validation whatever the flag of the target said."""

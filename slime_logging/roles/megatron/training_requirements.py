@@ -143,4 +143,7 @@ TRAINING_REQUIREMENTS: tuple[Requirement, ...] = (
                 "save needs save_interval", "set save_interval in the same entry"),
     Requirement(("save_interval",), lambda v: v["save_interval"] is not None and v["save_interval"] <= 0,
                 "save_interval must be at least 1", "null switches saving off"),
+    Requirement(("phase_transition_iterations",), lambda v: isinstance(v["phase_transition_iterations"], str)
+                and v["phase_transition_iterations"],
+                "phase_transition_iterations are whole numbers", 'write them with commas: "100,200"'),
 )  # fmt: skip

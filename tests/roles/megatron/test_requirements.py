@@ -49,6 +49,7 @@ BROKEN: list[tuple[str, list[str], dict[str, Any]]] = [
     ("needs mtp_num_layers", ["enable_mtp_training: true"], {}),
     ("save needs save_interval", ["save: /x"], {"save_interval": None}),
     ("save_interval must be", ["save_interval: 0"], {}),
+    ("are whole numbers", ["phase_transition_iterations: 10 20"], {}),
     ("micro_batch_size must be", ["micro_batch_size: 0"], {}),
     ("smaller than seq_length", ["max_position_embeddings: 8"], {}),
     (
