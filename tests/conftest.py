@@ -56,9 +56,10 @@ LONG = (
     "tests/hosts/test_identity.py::test_a_ray_actor",
     *(f"tests/proofs/test_{name}.py" for name in ("cli_runs", "crash_points", "kill")),
     *(f"tests/proofs/test_{name}.py" for name in ("outage", "shared", "shared_stores")),
-    "tests/roles/test_oracle.py",
-    "tests/slime/test_patch.py",
-    "tests/slime/test_real_job.py",
+    "tests/roles/test_oracle.py::test_overrides_are_what_the_flags_would_be[tables]",
+    "tests/slime/test_patch.py::test_the_line",
+    "tests/slime/test_patch.py::test_the_variable_replaces",
+    "tests/slime/test_real_job.py::test_ppo",
     "tests/bench/",
 )
 """Whole clusters, real jobs of other projects and hundreds of kills: marked `long`, and run by `make proofs`."""

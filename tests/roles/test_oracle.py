@@ -55,7 +55,18 @@ def oracle() -> list[str]:
 @pytest.mark.parametrize(
     "more",
     [
-        ["--share", "0.0015", "--seed", "11", "--pairs", "6", "--at-least", "1.0"],
+        [
+            "--bases",
+            "ppo_hf",
+            "--share",
+            "0.002",
+            "--seed",
+            "11",
+            "--pairs",
+            "4",
+            "--at-least",
+            "1",
+        ],
         ["--laptop", "--share", "0.004", "--seed", "11", "--pairs", "8", "--at-least", "0.93"],
     ],
     ids=["exact", "tables"],

@@ -20,6 +20,11 @@ if not hasattr(typing, "override"):  # Megatron-LM is written for Python 3.12
     typing.override = lambda function: function
 
 
+def change_torch(module):
+    """A compiler takes seconds to load in each process, and has nothing to do."""
+    module.compile = lambda function=None, **options: function or (lambda function: function)
+
+
 def change_accelerator(module):
     module.register_accelerator(
         "cpu", stand_ins.accelerator(module.Accelerator), lambda: True, 999, ("gloo",)
@@ -58,6 +63,7 @@ def change_rollout(module):
 
 
 CHANGES = {
+    "torch": change_torch,
     "slime.utils.accelerator": change_accelerator,
     "slime.utils.memory_utils": change_memory,
     "slime.backends.megatron_utils.initialize": change_initialize,

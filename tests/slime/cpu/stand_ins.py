@@ -8,7 +8,7 @@ import os
 import types
 from pathlib import Path
 
-PACKAGES = {"sglang", "sglang_router", "torch_memory_saver", "transformers", "regex"}
+PACKAGES = {"sglang", "sglang_router", "torch_memory_saver", "transformers", "regex", "fastapi"}
 
 
 class Package(types.ModuleType):
