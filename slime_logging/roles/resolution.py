@@ -26,6 +26,9 @@ from slime_logging.roles.targets import as_yaml
 MAX_FOLLOWING = 20
 """Arguments that follow from an entry and are told one by one."""
 
+MAX_SOURCES = 5
+"""Of what each follows from, those that are named."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Override:
@@ -109,7 +112,11 @@ class Resolution:
         told = HIDDEN
         if not looks_secret(key):
             told = f"{as_yaml(self._base.get(key))} -> {self._shown(key)}"
-        self.warnings.append(f"{self.role}: `{key}` follows {', '.join(sources)}: {shown(told)}")
+        named = list(sources)[:MAX_SOURCES]
+        rest = [f"{len(sources) - len(named)} more"] if len(sources) > len(named) else []
+        origin = ", ".join([*named, *rest])
+        verb = f"follows {origin}" if origin else "is computed"
+        self.warnings.append(f"{self.role}: `{key}` {verb}: {shown(told)}")
 
     def _shown(self, key: str) -> str:
         if looks_secret(key):

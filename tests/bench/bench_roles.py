@@ -1,6 +1,7 @@
-"""Parsing a role file with 50 overrides against 873 arguments, beside `yaml.safe_load` and a deep copy of them.
+"""Parsing a role file with 50 overrides against 873 arguments, beside `yaml.safe_load` and a deep copy of them; and
+the same by a job's own parser, which parses its command line with and without them, beside one such parse.
 
-Both take turns in one process, on the same file. The namespace is a new object each time, so that ours reads the file
+All take turns in one process, on the same file. The namespace is a new object each time, so that ours reads the file
 each time. Ours checks every value, derives, and resolves and compares both roles; slime's way sets one role's.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 import tempfile
 from argparse import Namespace
 from pathlib import Path
@@ -17,9 +19,10 @@ from typing import Any
 import yaml
 
 from slime_logging.demo.namespace import ppo_namespace
+from slime_logging.roles.flags import arguments_of_flags
 from slime_logging.roles.megatron.options import OptionTable
 from slime_logging.roles.megatron.requirements import REQUIREMENTS
-from slime_logging.roles.roles import parse_megatron_role_args
+from slime_logging.roles.roles import EXACT, parse_megatron_role_args, parse_role_file
 from slime_logging.roles.rules import TOPOLOGY, rejection
 from tests.bench import Figure, figure, ratios, take_turns
 
@@ -27,6 +30,8 @@ NUM_OVERRIDES = 50
 NUM_ROUNDS = 30
 LIMIT_MS = 20.0
 OTHER = "yaml.safe_load + deepcopy"
+ONE_PARSE = "one parse of the command line"
+FLAGS = ["--lr", "1e-6", "--advantage-estimator", "ppo", "--num-layers", "4", "--hidden-size", "64"]
 
 
 def overrides(base: Namespace) -> dict[str, Any]:
@@ -66,15 +71,62 @@ def ours(base: Namespace, path: str) -> Namespace:
     return parse_megatron_role_args(copy.copy(base), path, "actor")
 
 
+def reparse(words: list[str]) -> Namespace:
+    """A parser of the size of a job's, and what follows from its values."""
+    return arguments_of_flags(words)[0]
+
+
+def exact(base: Namespace, path: str) -> Namespace:
+    """The actor's arguments by the job's parser, which has not been asked before."""
+    found = parse_role_file(copy.copy(base), path, reparse=functools.partial(reparse))
+    if found.basis != EXACT:
+        raise AssertionError(found.warnings)
+    return found.args["actor"]
+
+
 def run(quick: bool = False) -> list[Figure]:
-    """One figure: the median time of ours, beside the other's."""
+    """The median times of ours, each beside the other's."""
+    return [by_the_tables(quick), by_the_jobs_parser(quick)]
+
+
+def by_the_jobs_parser(quick: bool) -> Figure:
+    """Two parses in processes of their own, and the comparison."""
+    own, sys.argv = sys.argv, ["train.py", *FLAGS]
+    try:
+        base = reparse(FLAGS)
+        wanted = overrides(base)
+        with tempfile.TemporaryDirectory() as folder:
+            path = written(folder, wanted)
+            contestants = {
+                "ours": functools.partial(exact, base, path),
+                ONE_PARSE: functools.partial(reparse, FLAGS),
+            }
+            rounds = take_turns(contestants, 2 if quick else NUM_ROUNDS)
+    finally:
+        sys.argv = own
+    return figure(
+        f"the same by the job's own parser, {len(wanted)} overrides",
+        median(rounds["ours"]) * 1e3,
+        "ms",
+        n=len(rounds["ours"]),
+        others={ONE_PARSE: median(rounds[ONE_PARSE]) * 1e3},
+        ratio=ratios(rounds, "ours"),
+    )
+
+
+def written(folder: str, wanted: dict[str, Any]) -> str:
+    """The role file, in a folder."""
+    path = Path(folder) / "roles.yaml"
+    path.write_text(yaml.safe_dump({"megatron": [{"role": "actor", "overrides": wanted}]}))
+    return str(path)
+
+
+def by_the_tables(quick: bool) -> Figure:
+    """Without a parser of the job's."""
     base = ppo_namespace()
     wanted = overrides(base)
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "roles.yaml")
-        Path(path).write_text(
-            yaml.safe_dump({"megatron": [{"role": "actor", "overrides": wanted}]})
-        )
+        path = written(folder, wanted)
         resolved = ours(base, path)
         if any(getattr(resolved, key) != value for key, value in wanted.items()):
             raise AssertionError("a value was not set")
@@ -84,18 +136,16 @@ def run(quick: bool = False) -> list[Figure]:
         }
         rounds = take_turns(contestants, 2 if quick else NUM_ROUNDS)
     ours_ms = median(rounds["ours"]) * 1e3
-    return [
-        figure(
-            f"parse a role file with {len(wanted)} overrides, {len(vars(base))} arguments",
-            ours_ms,
-            "ms",
-            n=len(rounds["ours"]),
-            others={OTHER: median(rounds[OTHER]) * 1e3},
-            ratio=ratios(rounds, "ours"),
-            target=f"below {LIMIT_MS:g} ms",
-            is_met=ours_ms < LIMIT_MS,
-        )
-    ]
+    return figure(
+        f"parse a role file with {len(wanted)} overrides, {len(vars(base))} arguments",
+        ours_ms,
+        "ms",
+        n=len(rounds["ours"]),
+        others={OTHER: median(rounds[OTHER]) * 1e3},
+        ratio=ratios(rounds, "ours"),
+        target=f"below {LIMIT_MS:g} ms",
+        is_met=ours_ms < LIMIT_MS,
+    )
 
 
 if __name__ == "__main__":

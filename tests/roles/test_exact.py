@@ -118,6 +118,16 @@ def test_what_follows_is_recorded_and_told(base: Namespace, tmp_path: Path) -> N
     assert any("`ffn` follows hidden: 256 -> 512" in text for text in found.warnings)
 
 
+def test_of_many_values_that_something_follows_from_some_are_named(
+    base: Namespace, tmp_path: Path
+) -> None:
+    """A role file of 50 overrides does not list them all beside each of their consequences."""
+    lines = ("min_lr: 1e-7", "hidden: 32", "ffn: 8", "heads: 2", "options: a", "lr: 1e-5")
+    found = parse_role_file(base, write(tmp_path, *lines), reparse=reparse)
+    (told,) = [text for text in found.warnings if "`twice`" in text]
+    assert "follows min_lr, hidden, ffn, heads, options, 1 more: " in told
+
+
 def test_what_no_flag_can_say_keeps_the_meaning_of_the_entry(
     base: Namespace, tmp_path: Path
 ) -> None:
