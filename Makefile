@@ -8,8 +8,12 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint .ci/constraints.txt
+COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/|/testing/' $(VENV)/lib >/dev/null 2>&1 || true
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+# Hundreds of processes are started: each would compile again what it loads.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test proofs quick docs lint types bench clean
 
@@ -45,6 +49,7 @@ bench: .make/test
 clean:
 	rm -rf .make $(VENV) tracking build dist
 
+# pip compiles one file after the other; afterwards it goes on all cores at once, without the tests of others.
 # torch comes first and alone, so that nothing else chooses a build with GPU libraries for it.
 .make/venv: .ci/constraints.txt
 	@echo "Making $(VENV) with $(PYTHON) (about 1.2 GB, a minute or two) ..."
@@ -59,12 +64,14 @@ clean:
 .make/demo: .make/venv pyproject.toml
 	@echo "  slime_logging, megatron-core, wandb, trackio ..."
 	@$(PIP) --editable '.[demo]'
+	@$(COMPILE)
 	@touch $@
 
 .make/test: .make/demo pyproject.toml
 	@echo "  what the tests need ..."
 	@$(PIP) --editable '.[demo,tensorboard,mlflow,swanlab,docs,test]'
 	@$(PIP) --no-deps trinity-rft verl  # what they ask for needs GPUs, and gigabytes
+	@$(COMPILE)
 	@touch $@
 
 .make/docs: .make/venv pyproject.toml
