@@ -22,6 +22,7 @@ import pytest
 from slime_logging.delivery.status import journal_rows
 from slime_logging.record.run import RunDirectory
 from tests.hosts.machines import RAY, Machines, needs_namespaces
+from tests.proofs.checks import note
 
 NUM_KILLS = int(os.environ.get("SLIME_LOGGING_HOST_KILLS", "5"))
 """How often something is killed in `make test`; 50 for the figure in docs/guarantees.md."""
@@ -108,6 +109,7 @@ def assert_all_there_once(machines: Machines) -> None:
     assert len(acks) > 100
     assert not acks - set(rows), f"{len(acks - set(rows))} of {len(acks)} rows lost"
     assert max(rows.values()) == 1
+    note(f"{len(acks)} acknowledged, {len(rows)} in the run's directory")
 
 
 def said(machines: Machines) -> str:
@@ -146,6 +148,7 @@ def test_the_ppo_demo_with_its_critic_on_another_host_is_one_run_in_five_tracker
         if row.role != "system"
     ]
     assert len(rows) == num_rows
+    note(f"{num_rows} rows of {num_rows}")
     roles = Counter(row.role for row in rows)
     assert roles["critic"] == 2 * 4
     assert roles["actor"] == 4 * (4 - 1)

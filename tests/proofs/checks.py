@@ -38,7 +38,7 @@ def assert_equal(directory: Path, tracker: str, **options: object) -> Verdict:
     assert numbers == (0, 0, 0, ()), (
         f"{tracker}: missing, doubled, unknown, config: {numbers}; of {found.num_rows} rows"
     )
-    _note(f"{tracker}: {found.num_rows} rows, {found.num_keys} keys equal")
+    note(f"{tracker}: {found.num_rows} rows, {found.num_keys} keys equal")
     return found
 
 
@@ -50,10 +50,11 @@ def assert_acknowledged_once(directory: Path, acknowledged: set[tuple[int, int]]
     )
     assert not acknowledged - set(rows)
     assert not [row for row, number in rows.items() if number > 1]
-    _note(f"{len(acknowledged)} acknowledged, {len(rows)} in journals")
+    note(f"{len(acknowledged)} acknowledged, {len(rows)} in journals")
 
 
-def _note(text: str) -> None:
+def note(text: str) -> None:
+    """Write a figure down, where figures are asked for."""
     if FIGURES:
         with Path(FIGURES).open("a") as file:
             file.write(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}: {text}\n")
