@@ -66,7 +66,7 @@ LONG = (
 
 FIRST = (
     "tests/docs/test_docs.py::test_what_is_written_works",
-    "tests/hosts/test_rendezvous.py",
+    "tests/hosts/test_clusters_page.py",
     "tests/secrets/",
     "tests/backends/",
     "tests/demo/",

@@ -4,11 +4,12 @@ that is up.
 
 from __future__ import annotations
 
+from functools import partial
+
 from slime_logging.errors import RunConflictError, RunNotFoundError
 from slime_logging.hosts.carry import Carrier
-from slime_logging.hosts.copies import Piece, Reply
 from slime_logging.hosts.merge import Merged, brought
-from slime_logging.hosts.ray_nodes import ANSWER_S
+from slime_logging.hosts.ray_nodes import ask
 from slime_logging.hosts.relay import find_receiver
 from slime_logging.hosts.rendezvous import RunAddress
 from slime_logging.record.run import RunDirectory
@@ -39,11 +40,7 @@ def push(directory: RunDirectory, cluster: str) -> Merged:
             " --into RUN"
         ) from error
 
-    def hand(piece: Piece) -> Reply:
-        reply: Reply = ray.get(receiver.take.remote(piece), timeout=ANSWER_S)
-        return reply
-
-    carrier = Carrier(directory.path, hand)
+    carrier = Carrier(directory.path, partial(ask, receiver.take))
     try:
         num_bytes = carrier.carry()
         return brought(directory, carrier, num_bytes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 NAMESPACE = "slime_logging"
@@ -17,6 +17,7 @@ PROBE_NODES = 16
 PROBE_S = 30.0
 ANSWER_S = 20.0
 """How long an actor may take to answer; one that is being made again takes some seconds."""
+AGAIN_S = 0.2
 
 
 def is_ray_up() -> bool:
@@ -69,6 +70,48 @@ def find_actor(name: str) -> Any:
         return ray.get_actor(name, NAMESPACE)
     except ValueError:
         return None
+
+
+def find_actors(beginning: str) -> list[Any]:
+    """Our actors whose names begin so, those that are being made included."""
+    from ray.util import list_named_actors
+
+    known = (
+        each["name"]
+        for each in list_named_actors(all_namespaces=True)
+        if each["namespace"] == NAMESPACE
+    )
+    found = (find_actor(name) for name in known if name.startswith(beginning))
+    return [actor for actor in found if actor is not None]
+
+
+def all_say_yes(actors: Sequence[Any], method: str, timeout_s: float) -> bool:
+    """Ask a method of each actor, again and again, until it says yes; whether all did in time.
+    Those that are dead are not waited for.
+    """
+    import ray
+
+    asked = {getattr(actor, method).remote(): actor for actor in actors}
+    are_alive = True
+    deadline = time.monotonic() + timeout_s
+    while asked and time.monotonic() < deadline:
+        done, _ = ray.wait(list(asked), timeout=max(0.0, deadline - time.monotonic()))
+        for answer in done:
+            actor = asked.pop(answer)
+            try:
+                if not ray.get(answer):
+                    time.sleep(AGAIN_S)
+                    asked[getattr(actor, method).remote()] = actor
+            except ray.exceptions.RayError:
+                are_alive = False
+    return are_alive and not asked
+
+
+def ask(method: Any, *arguments: Any) -> Any:
+    """What a method of an actor answers within `ANSWER_S`; raises Ray's own errors."""
+    import ray
+
+    return ray.get(method.remote(*arguments), timeout=ANSWER_S)
 
 
 def me() -> Any:

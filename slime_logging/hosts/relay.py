@@ -15,7 +15,6 @@ the command that brings it is printed there.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import socket
 import threading
@@ -23,14 +22,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from slime_logging.hosts.carry import Carrier
 from slime_logging.hosts.copies import Copies, Piece, Reply
 from slime_logging.hosts.ray_nodes import (
-    ANSWER_S,
+    all_say_yes,
+    ask,
     end,
     find_actor,
+    find_actors,
     is_ray_up,
     living_nodes,
     make_actor,
@@ -79,26 +78,26 @@ def ensure(address: RunAddress, directory: Path) -> bool:
     return True
 
 
-def flush(address: RunAddress, timeout_s: float) -> None:
-    """In the primary, before it ends: let every relay carry what is there now. Bounded; never
-    raises.
+def flush(address: RunAddress, timeout_s: float) -> bool:
+    """In the primary, before it ends: have every relay of the run carry what is there now, those
+    too that Ray is still making. Bounded; never raises.
+
+    Returns:
+        Whether all of them did so in time.
     """
     if not is_ray_up():
-        return
-    import ray
-
+        return True
     try:
-        receiver = find_actor(_receiver_name(address))
-        if receiver is not None:
-            ray.get(receiver.flush.remote(timeout_s), timeout=timeout_s + 1)
-    except Exception as error:  # a receiver that is dead or slow
+        return all_say_yes(find_actors(_relay_name(address.to_token(), "")), "flush", timeout_s)
+    except Exception as error:  # Ray's own errors
         logger.debug("slime_logging: relays were not flushed: %s", error)
+        return False
 
 
 def make_relay(address: RunAddress, directory: Path, node: str) -> Any:
     """The relay of a directory on a node, made if it is not there."""
-    name = f"relay-{_digest(address.to_token(), str(directory), node)}"
-    return make_actor(Relay, name, node, address.to_token(), str(directory))
+    words = (address.to_token(), str(directory))
+    return make_actor(Relay, _relay_name(words[0], f"{words[1]!r} {node}"), node, *words)
 
 
 def find_receiver(address: RunAddress) -> Any:
@@ -107,9 +106,9 @@ def find_receiver(address: RunAddress) -> Any:
     Raises:
         LookupError: no node of the cluster sees it.
     """
-    name, token = _receiver_name(address), address.to_token()
-    found = find_actor(name)
-    if found is not None:
+    token = address.to_token()
+    name = f"receiver {token!r}"
+    if (found := find_actor(name)) is not None:
         return found
     node = node_where(sees_own_directory, token)
     if node is None:
@@ -140,29 +139,24 @@ class Relay:
         self._said: RelayStatus | None = None
         self._hello_s = 0.0
         self._good_s = self._moved_s = time.monotonic()
-        self._has_told = False
         threading.Thread(target=self._carry_on, name="slime-logging-relay", daemon=True).start()
+
+    def _carry_on(self) -> None:
+        has_told = False
+        while True:
+            self.flush()
+            waited_s = time.monotonic() - self._good_s
+            is_done = self._is_over and time.monotonic() - self._moved_s > GRACE_S / 2
+            if is_done or waited_s > PATIENCE_S:
+                return end(me())
+            if waited_s > TELL_S and not has_told:
+                why = self._said.problem if self._said else ""
+                logger.error("slime_logging: %s", bring_by_hand(self._directory, why))
+            has_told = waited_s > TELL_S
+            time.sleep(ROUND_S)
 
     def flush(self) -> bool:
         """Carry what is there now; whether all of it was taken."""
-        return self._one_round()
-
-    def _carry_on(self) -> None:
-        while True:
-            self._one_round()
-            now = time.monotonic()
-            if self._is_over and now - self._moved_s > GRACE_S / 2:
-                break
-            if now - self._good_s > TELL_S and not self._has_told:
-                self._has_told = True
-                why = self._said.problem if self._said else ""
-                logger.error("slime_logging: %s", bring_by_hand(self._directory, why))
-            if now - self._good_s > PATIENCE_S:
-                break
-            time.sleep(ROUND_S)
-        end(me())
-
-    def _one_round(self) -> bool:
         with self._lock:
             try:
                 if time.monotonic() - self._hello_s > HELLO_S:
@@ -174,29 +168,22 @@ class Relay:
                 self._receiver, self._hello_s = None, 0.0
                 problem = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
             if not problem:
-                self._good_s, self._has_told = time.monotonic(), False
+                self._good_s = time.monotonic()
             status = RelayStatus(self._carrier.confirmed, problem, self._carrier.refused)
             if status != self._said and write_status(self._directory, status):
                 self._said = status
             return not problem
 
     def _say_hello(self) -> None:
-        import ray
-
-        if self._receiver is None:
-            self._receiver = find_receiver(self._address)
+        self._receiver = self._receiver or find_receiver(self._address)
         where = (socket.gethostname(), str(self._directory), this_node())
         paths = RunDirectory(self._directory).journal_paths()
         living = [f"journals/{path.name}" for path in paths if is_written(path)]
-        hello = self._receiver.know.remote(where, me(), living)
-        self._is_over = ray.get(hello, timeout=ANSWER_S)
+        self._is_over = ask(self._receiver.know, where, me(), living)
         self._hello_s = time.monotonic()
 
-    def _hand(self, piece: Piece) -> Reply:
-        import ray
-
-        reply: Reply = ray.get(self._receiver.take.remote(piece), timeout=ANSWER_S)
-        return reply
+    def _hand(self, piece: Piece) -> Any:
+        return ask(self._receiver.take, piece)
 
 
 class Receiver:
@@ -230,15 +217,6 @@ class Receiver:
         self._relays[host, directory] = node, relay
         return not self._directory.locks.has_living_primary
 
-    def flush(self, timeout_s: float) -> int:
-        """Let every relay carry what is there now; how many did in time."""
-        import ray
-
-        asked = [relay.flush.remote() for _, relay in list(self._relays.values())]
-        if not asked:
-            return 0
-        return len(ray.wait(asked, num_returns=len(asked), timeout=timeout_s)[0])
-
     def _watch(self) -> None:
         while True:
             time.sleep(WATCH_S)
@@ -262,9 +240,5 @@ class Receiver:
                 end(relay)
 
 
-def _receiver_name(address: RunAddress) -> str:
-    return f"receiver-{_digest(address.to_token())}"
-
-
-def _digest(*texts: str) -> str:
-    return hashlib.blake2b(msgspec.json.encode(texts), digest_size=12).hexdigest()
+def _relay_name(token: str, rest: str) -> str:
+    return f"relay {token!r} {rest}"

@@ -6,6 +6,7 @@ Policy: whatever is done with a session is quiet; its start (`starting`) is stri
 from __future__ import annotations
 
 import logging
+import shlex
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.errors import TrackingError
 from slime_logging.hosts.relay import flush
 from slime_logging.hosts.rendezvous import RunAddress
-from slime_logging.hosts.roles import has_rows, roles_that_never_joined
+from slime_logging.hosts.roles import roles_that_never_joined
 from slime_logging.layout.scope import (
     late_values,
     scope_of,
@@ -43,17 +44,16 @@ from slime_logging.values.samples import samples_name
 
 logger = logging.getLogger("slime_logging")
 
-FLUSH_S = 10.0
+FLUSH_S = 30.0
 """How long the end of the primary waits for other hosts to bring what they have, seconds."""
 
+ON_THEIR_WAY = (
+    "slime_logging: rows of other hosts are still on their way to this run. They are kept there and"
+    " brought on; what comes after this process has ended is delivered with: slime-logging sync %s"
+)
 NEVER_JOINED = (
     "slime_logging: expected of this job, and not in its run: role %s. If it ran on a host that"
     " does not see %s, bring its journal with: slime-logging merge COPY --into RUN"
-)
-
-NO_ROW = (
-    "slime_logging: this run ends without a row: no process of the job logged to it. `slime-logging"
-    " doctor` in the job's environment says where the job's calls of tracking go."
 )
 
 
@@ -122,9 +122,9 @@ class Session:
             return []
         self.is_finished = True
         self.recorder.finish(exit_code)
-        self.directory.locks.unlock()
         with suppress(TrackingError, OSError):  # its directory is gone: what is left is delivered
-            _settle_with_other_hosts(self, exit_code)
+            _settle_with_other_hosts(self)
+        self.directory.locks.unlock()  # the run is over for its delivery, which may end from now on
         if self._delivery is None:
             return []
         code = exit_code if self.is_primary else None
@@ -185,17 +185,16 @@ class Session:
         )
 
 
-def _settle_with_other_hosts(session: Session, exit_code: int) -> None:
+def _settle_with_other_hosts(session: Session) -> None:
     """Have the rows of hosts that do not see the run's directory brought to it; bounded."""
     if session.outpost is not None:
         text = session.outpost.wait(session.recorder.opening.journal)
         if text:
             logger.error("slime_logging: %s", text)
     elif session.is_primary:
-        flush(session.address, FLUSH_S)
+        if not flush(session.address, min(FLUSH_S, session.settings.finish_timeout_s)):
+            logger.error(ON_THEIR_WAY, shlex.quote(str(session.directory.path)))
         tell_all(session.directory)
         absent = roles_that_never_joined(session.directory)
         if absent:
             logger.error(NEVER_JOINED, ", ".join(absent), session.directory.path)
-        if exit_code == 0 and session.directory.read().roles and not has_rows(session.directory):
-            logger.warning(NO_ROW)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 
 import slime_logging as sl
-from slime_logging.delivery.status import journal_rows
 from slime_logging.errors import RunNotFoundError, SettingsError
 from slime_logging.hosts.rendezvous import (
     ENV_TOKEN,
@@ -21,7 +19,7 @@ from slime_logging.hosts.rendezvous import (
     see,
 )
 from tests.record.test_run import made
-from tests.test_tracking import directory, held, job
+from tests.test_tracking import held, job
 
 
 def test_arguments_carry_the_address(tmp_path):
@@ -93,47 +91,3 @@ def test_processes_without_pickled_arguments_join_by_the_environment(tmp_path, m
     sl.finish_tracking(other)
     sl.finish_tracking(args)
     assert [(row.role, row.step) for row in held(args).rows] == [("explorer", 1)]
-
-
-def test_ray_actors_join_by_their_pickled_arguments(tmp_path):
-    ray = pytest.importorskip("ray")
-    args = job(tmp_path)
-    sl.init_tracking(args)
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        configure_logging=False,
-        _temp_dir=_short_dir(),
-    )
-    try:
-
-        @ray.remote(num_cpus=0)
-        class Worker:
-            def __init__(self, args: Namespace, role: str) -> None:
-                self.args = args
-                sl.init_tracking(args, primary=False, role=role)
-
-            def train(self) -> None:
-                for step in range(50):
-                    sl.log(self.args, {"train/step": step, "train/x": 0.5}, "train/step")
-
-        workers = [Worker.remote(args, role) for role in ("actor", "critic")]
-        ray.get([worker.train.remote() for worker in workers])
-        for worker in workers:
-            ray.kill(worker)  # as slime ends its train actors: no finish, no exit handlers
-    finally:
-        ray.shutdown()
-    sl.finish_tracking(args)
-    rows = list(journal_rows(directory(args)))
-    assert sorted((r.role, r.step) for r in rows) == sorted(
-        (role, s) for role in ("actor", "critic") for s in range(50)
-    )
-    assert len(held(args).rows) == 100
-
-
-def _short_dir() -> str:
-    """Ray's sockets lie below it, and a socket's path has at most 107 bytes."""
-    import tempfile
-
-    return tempfile.mkdtemp(prefix="r", dir=Path(tempfile.gettempdir()))

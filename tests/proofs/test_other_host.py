@@ -46,44 +46,6 @@ def critic_elsewhere(primary: Namespace, tmp_path: Path) -> Namespace:
     return args
 
 
-@pytest.mark.parametrize("semantics", ["replace", "merge"])
-@pytest.mark.parametrize("is_primary_last", [True, False], ids=["primary-last", "primary-first"])
-def test_both_hosts_rows_and_configuration_arrive(
-    tmp_path, primary, wandb_server, semantics, is_primary_last
-):
-    wandb_server.behave(config=semantics)
-    sl.init_tracking(primary)
-    critic = critic_elsewhere(primary, tmp_path)
-    sl.init_tracking(critic, primary=False, role="critic")
-    for step in range(20):
-        sl.log(primary, {"rollout/step": step, "rollout/reward": 0.5}, "rollout/step")
-        sl.log(critic, {"train/step": step, "train/critic-loss": 0.1}, "train/step")
-    for args in (critic, primary) if is_primary_last else (primary, critic):
-        sl.finish_tracking(args)
-    rows = wandb_server.rows("job")
-    assert sorted(row["rollout/step"] for row in rows if "rollout/reward" in row) == list(range(20))
-    assert sorted(row["train/step"] for row in rows if "train/critic-loss" in row) == list(
-        range(20)
-    )
-    config = wandb_server.config("job")
-    assert config["lr"] == 1e-6
-    assert config["critic/lr"] == (5e-6 if not is_primary_last else config["critic/lr"])
-
-
-def test_the_journal_stays_on_its_host_and_says_who_delivers_it(tmp_path, primary, wandb_server):
-    sl.init_tracking(primary)
-    critic = critic_elsewhere(primary, tmp_path)
-    sl.init_tracking(critic, primary=False, role="critic")
-    sl.log(critic, {"train/step": 1, "train/critic-loss": 0.1}, "train/step")
-    sl.finish_tracking(critic)
-    sl.finish_tracking(primary)
-    here, there = RunDirectory(tmp_path / "host1" / "job"), RunDirectory(tmp_path / "host2" / "job")
-    assert [row.role for row in journal_rows(here)] == []
-    assert [row.role for row in journal_rows(there)] == ["critic"]
-    (journal,) = run_status(there).journals
-    assert journal.opening.delivers == ("wandb",)
-
-
 CRITIC = """
 import json, sys
 from argparse import Namespace
@@ -155,11 +117,20 @@ def two_hosts(
 def test_a_run_of_two_hosts_is_proved_by_their_two_directories(
     tmp_path, primary, wandb_server, semantics, is_primary_last
 ):
-    """Rows, and the whole configuration at the end, whoever uploads last to a server that replaces. One alone is not
-    equal, and says what to name as well; merged they are, and nothing is sent twice.
+    """Rows, and the whole configuration at the end, whoever uploads last to a server that replaces. Each host's journal
+    stays there, and says who delivers it. One alone is not equal, and says what to name as well; merged they are, and
+    nothing is sent twice.
     """
     wandb_server.behave(config=semantics)
     here, there = two_hosts(tmp_path, primary, is_primary_last=is_primary_last)
+    rows = wandb_server.rows("job")
+    for axis, metric in (("rollout", "reward"), ("train", "critic-loss")):
+        steps = [row[f"{axis}/step"] for row in rows if f"{axis}/{metric}" in row]
+        assert sorted(steps) == list(range(20))
+    assert {row.role for row in journal_rows(RunDirectory(here))} == {None}
+    assert {row.role for row in journal_rows(RunDirectory(there))} == {"critic"}
+    (journal,) = run_status(RunDirectory(there)).journals
+    assert journal.opening.delivers == ("wandb",)
     config = wandb_server.config("job")
     assert config["critic/vocab_size"] == 151_936
     assert (config["start_rollout_id"], config["lr"]) == (3, 1e-6)
