@@ -18,10 +18,11 @@ def show_engines(session: Session, router_addr: str) -> None:
         router_addr: such as `http://10.0.0.1:30000`; what has another form is told.
     """
     url = f"{router_addr.rstrip('/')}/engine_metrics"
-    session.log_config({"open_metrics/sgl_engine": url}, None)
     try:
         publish_engines(session.directory, url)
     except (OSError, ValueError) as error:
         shown = session.redactor.text(router_addr)
         text = "slime_logging: the engines' metrics are not sampled from %s: %s"
         logger.warning(text, shown, error)
+    else:
+        session.log_config({"open_metrics/sgl_engine": url}, None)

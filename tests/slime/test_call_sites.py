@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import slime_logging as sl
 from slime_logging.delivery.status import journal_rows
 from slime_logging.slime import logging_utils, wandb_utils
 from slime_logging.slime.arguments import parse_megatron_role_args
@@ -73,6 +74,26 @@ def test_what_another_version_passes_on_is_used_or_named_and_does_no_harm(args, 
     logging_utils.finish_tracking(args)
     endpoint = held(args).config.values["open_metrics/sgl_engine"]
     assert endpoint == "http://127.0.0.1:1/engine_metrics"
+
+
+def test_a_job_that_calls_as_miles_does(args, caplog):
+    """Trainers join without a role, the router is named before it is there, and nobody hands arguments to the end."""
+    sl.init_tracking(args)
+    manager, trainer = copy.copy(args), copy.copy(args)
+    sl.init_tracking(manager, primary=False, router_addr="http://None:None")
+    sl.init_tracking(trainer, primary=False)
+    sl.define_step_key_metric_group(prefix="adapter", step_key="adapter/step")
+    sl.log(trainer, {"adapter/step": 2, "adapter/loss": 0.5}, step_key="adapter/step")
+    sl.log(trainer, {"adapter/loss": 0.25}, step_key="adapter/step")
+    sl.log(trainer, {"adapter/step": None, "adapter/loss": 0.125}, step_key="adapter/step")
+    sl.log(manager, {"eval/aime": 1.0}, step_key="eval/step")
+    for _ in range(4):
+        sl.finish_tracking()
+    rows = [(row.step_key, row.step, *row.metrics.values()) for row in held(args).rows]
+    assert sorted(rows)[:2] == [("adapter/step", 2, 0.125), ("adapter/step", 2, 0.25)]
+    assert (len(rows), held(args).exit_code) == (4, 0)
+    assert "not sampled from http://None:None" in caplog.text
+    assert "open_metrics/sgl_engine" not in held(args).config.values
 
 
 def test_the_primarys_config_has_the_globals_and_the_critics_under_its_prefix(args):
