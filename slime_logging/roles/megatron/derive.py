@@ -26,6 +26,7 @@ from slime_logging.roles.megatron.derived import (
     ALWAYS,
     FIRST,
     FOLLOWING,
+    GONE,
     IMPLIED,
     KEEP,
     Follow,
@@ -37,7 +38,7 @@ from slime_logging.roles.megatron.places import loaded, tokenizer
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Derived:
-    """A value that a rule set, and the arguments that it came from."""
+    """A value that a rule set (None where it took the argument away), and where it came from."""
 
     key: str
     value: Any
@@ -78,13 +79,10 @@ def derive(
         )
         if value is KEEP or _equal(values.get(rule.target), value):
             continue
-        values[rule.target] = value
+        _put(values, rule.target, value)
         moved.add(rule.target)
-        found.append(
-            Derived(
-                key=rule.target, value=value, sources=tuple(s for s in rule.sources if s in moved)
-            )
-        )
+        sources = tuple(name for name in rule.sources if name in moved)
+        found.append(Derived(key=rule.target, value=values.get(rule.target), sources=sources))
     return found
 
 
@@ -99,7 +97,7 @@ def fill(values: dict[str, Any]) -> None:
         else:
             continue
         if rule.target in values and value is not KEEP:
-            values[rule.target] = value
+            _put(values, rule.target, value)
 
 
 PLACES = (
@@ -136,6 +134,13 @@ def _implied(rule: Imply, values: Values) -> Any:
     if holds is KEEP or not holds:
         return KEEP
     return rule.value(values) if callable(rule.value) else rule.value
+
+
+def _put(values: dict[str, Any], target: str, value: Any) -> None:
+    if value is GONE:
+        del values[target]
+    else:
+        values[target] = value
 
 
 def _tried(compute: Callable[[Values], Any], values: Values) -> Any:

@@ -11,11 +11,15 @@ Values = Mapping[str, Any]
 Compute = Callable[[Values], Any]
 
 
-class _Keep:
-    """The rule gives nothing from these values: what is there stays."""
+class Mark:
+    """What a rule gives in the place of a value."""
 
 
-KEEP = _Keep()
+KEEP = Mark()
+"""Nothing comes of these values: what is there stays."""
+
+GONE = Mark()
+"""Validation takes the argument away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +220,8 @@ IMPLIED: tuple[Imply, ...] = (
           lambda v: v["cpu_offloading_num_layers"] > 0, True, is_new=True),
     Imply("cuda_graph_impl", ("enable_cuda_graph",), lambda v: v["enable_cuda_graph"], "local"),
     Imply("cuda_graph_impl", ("external_cuda_graph",), lambda v: v["external_cuda_graph"], "transformer_engine"),
+    Imply("enable_cuda_graph", ("enable_cuda_graph",), lambda v: v["enable_cuda_graph"], GONE),
+    Imply("external_cuda_graph", ("external_cuda_graph",), lambda v: v["external_cuda_graph"], GONE),
     Imply("te_rng_tracker", ("cuda_graph_impl", "transformer_impl", "te_rng_tracker"),
           lambda v: v["cuda_graph_impl"] != "none"
           and "transformer_engine" in (v["transformer_impl"], v["cuda_graph_impl"]), True),

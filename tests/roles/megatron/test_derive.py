@@ -227,3 +227,16 @@ def test_bf16_is_what_fp16_is_not(pristine: Namespace, tmp_path: Path) -> None:
     assert (args.bf16, args.params_dtype) == (False, torch.float16)
     args, _ = resolve(pristine, tmp_path, "bf16: true", "fp16: false", **changes)
     assert args.params_dtype is torch.bfloat16
+
+
+def test_an_argument_that_validation_takes_away_is_gone(
+    pristine: Namespace, tmp_path: Path
+) -> None:
+    """It is recorded as asked for in vain."""
+    path = tmp_path / "roles.yaml"
+    path.write_text("megatron: [{role: actor, overrides: {external_cuda_graph: true}}]")
+    found = parse_role_file(pristine, path)
+    assert not hasattr(found.args["actor"], "external_cuda_graph")
+    assert found.args["actor"].cuda_graph_impl == "transformer_engine"
+    (one,) = [one for one in found.overrides["actor"] if one.key == "external_cuda_graph"]
+    assert (one.value, one.source, one.asked) == (None, "derived", True)
