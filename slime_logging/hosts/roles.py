@@ -1,8 +1,8 @@
-"""Which roles a run expected, and which of them are in its journals."""
+"""Which roles a run expected, which of them are in its journals, and whether anything is."""
 
 from __future__ import annotations
 
-from slime_logging.record.reading import openings
+from slime_logging.record.reading import openings, read_rows
 from slime_logging.record.run import RunDirectory
 
 
@@ -17,4 +17,14 @@ def roles_that_never_joined(directory: RunDirectory) -> tuple[str, ...]:
     has_others = bool(present & set(run.roles))
     return tuple(
         role for role in run.roles if role not in present and (role != "actor" or has_others)
+    )
+
+
+def has_rows(directory: RunDirectory) -> bool:
+    """Whether a process of the job logged a row in the run's last start."""
+    start = directory.read().num_starts
+    return any(
+        next(read_rows(path), None) is not None
+        for path, opening in openings(directory)
+        if opening.start == start and opening.role != "system"
     )

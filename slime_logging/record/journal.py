@@ -73,7 +73,7 @@ class Journal:
         self._num_given = 0
         self._pid = os.getpid()
         self._is_over = False
-        self._looked_at_s = time.monotonic()
+        self._look_at_s = time.monotonic() + GONE_CHECK_INTERVAL_S
 
     @property
     def is_mine(self) -> bool:
@@ -96,11 +96,13 @@ class Journal:
             if self._is_over:
                 raise JournalBroken(f"journal {self.path} is closed")
             seq = next(self._numbers)  # one step, which no signal can split
-            self._num_given = max(self._num_given, seq + 1)
+            if seq >= self._num_given:
+                self._num_given = seq + 1
             data = line(seq)
             if len(data) > MAX_LINE_BYTES:
                 raise ValueError(f"a record of {len(data)} bytes; the most is {MAX_LINE_BYTES}")
-            self._raise_if_gone()
+            if time.monotonic() >= self._look_at_s:
+                self._raise_if_gone()
             try:
                 num_written = os.write(self._fd, data)
             except OSError as error:
@@ -127,10 +129,7 @@ class Journal:
 
     def _raise_if_gone(self) -> None:
         """Look once a second whether the file was deleted: lines would be taken all the same."""
-        now_s = time.monotonic()
-        if now_s - self._looked_at_s < GONE_CHECK_INTERVAL_S:
-            return
-        self._looked_at_s = now_s
+        self._look_at_s = time.monotonic() + GONE_CHECK_INTERVAL_S
         if os.fstat(self._fd).st_nlink == 0:
             raise self._broken("the file was deleted, or its directory")
 

@@ -10,14 +10,12 @@ import logging
 import math
 import threading
 from collections.abc import Mapping
-from typing import Any
 
-from slime_logging.record.entries import KEEP, Opening
+from slime_logging.record.entries import KEEP, Opening, encode
 from slime_logging.record.rows import RowWriter
 from slime_logging.record.run import RunDirectory, now_s
 from slime_logging.record.steady import SteadyJournal
 from slime_logging.redaction.redact import Redactor
-from slime_logging.values.distinct import distinct
 from slime_logging.values.json_value import Json
 
 logger = logging.getLogger("slime_logging")
@@ -50,15 +48,16 @@ class Recorder:
         self._num_refused = 0
         self._config_lock = threading.RLock()
         self._config_s = 0.0
-        self._rows = RowWriter(directory.path, opening.journal, redactor)
+        attempt = None if opening.rewind == KEEP else opening.start
+        self._rows = RowWriter(directory.path, opening.journal, redactor, attempt)
         self.journal = SteadyJournal(directory, opening)
 
     def row(self, metrics: Mapping[str, object], step_key: str) -> None:
         """Record one row of metrics."""
-        body = self._rows.body(metrics, step_key)
-        if self.opening.rewind != KEEP:
-            _mark(body, self.opening.start)
-        self._append("row", body)
+        try:
+            self.journal.append(self._rows.line(metrics, step_key))
+        except (ValueError, TypeError) as error:
+            self._refuse(error)
 
     def config(self, scope: str, rank: int, values: Mapping[str, Json]) -> None:
         """Record redacted configuration values of a scope; see `ConfigEntry` for `rank`."""
@@ -80,7 +79,7 @@ class Recorder:
 
     def _append(self, kind: str, body: Mapping[str, Json]) -> None:
         try:
-            self.journal.append(kind, body)
+            self.journal.append(encode(kind, body))
         except (ValueError, TypeError) as error:
             self._refuse(error)
 
@@ -88,11 +87,3 @@ class Recorder:
         self._num_refused += 1
         if self._num_refused == 1:
             logger.error(f"slime_logging: a row could not be recorded: {error}. Training goes on.")
-
-
-def _mark(body: dict[str, Any], attempt: int) -> None:
-    """Put the number of the attempt beside the row's metrics, as `<axis>/attempt`."""
-    axis, slash, _ = body["step_key"].rpartition("/")
-    odd = (name for part in ("nonfinite", "large") for name in body.get(part, ()))
-    taken = {body["step_key"], *body["metrics"], *odd}
-    body["metrics"][distinct(f"{axis}{slash}attempt", taken)] = attempt

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,6 @@ from pathlib import Path
 from slime_logging.record.entries import Opening, encode
 from slime_logging.record.journal import Journal, JournalBroken, journal_name
 from slime_logging.record.run import RunDirectory
-from slime_logging.values.json_value import Json
 
 logger = logging.getLogger("slime_logging")
 
@@ -65,13 +64,12 @@ class SteadyJournal:
         """Records that are in memory only."""
         return len(self._waiting)
 
-    def append(self, kind: str, body: Mapping[str, Json]) -> None:
+    def append(self, line: Line) -> None:
         """Write a record; it is in the file when this returns, or waits for one.
 
         Raises:
-            ValueError, TypeError: it cannot be written at all.
+            ValueError: it is too long to be written at all.
         """
-        line = encode(kind, body)
         if not self._waiting and not self._is_over:
             try:
                 self._journal.append(line)

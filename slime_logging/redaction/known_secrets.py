@@ -1,11 +1,10 @@
 """The secrets this process knows by their text, found wherever they turn up, encoded too.
 
-Policy: what is learned stays in this object and in no `repr`. Texts of fewer than `MIN_CHARS`
-characters and everyday values (`EVERYDAY`) are not learned: they would be hidden in every word that
-holds them, and be found out by what is missing. A short or purely alphabetic secret is replaced
-only where it stands alone as a word. Nothing waits: a table is only added to, one entry in one
-step, and the pattern made of it is replaced as a whole; so a signal handler may learn a secret
-while its thread is learning one.
+Policy: what is learned stays in this object and in no `repr`. Short texts and everyday values are
+not learned: they would be hidden in every word that holds them. A short or purely alphabetic secret
+is replaced only where it stands alone as a word. Nothing waits: a table is only added to, one entry
+in one step, and the pattern made of it is replaced as a whole; so a signal handler may learn a
+secret while its thread is learning one.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from slime_logging.redaction.search import Budget, Replacement, engine, replaced
+from slime_logging.redaction.search import Budget, Replacement, decoded, encoded, engine, replaced
 from slime_logging.redaction.secret_words import words_of
 
 MIN_CHARS = 6
@@ -63,20 +62,16 @@ class KnownSecrets:
         return f"KnownSecrets(num_secrets={len(self._plain)})"
 
     def learn(self, name: str, text: str, ordinary: frozenset[str] = frozenset()) -> bool:
-        """Remember a secret's text under a name; returns whether it is new.
+        """Remember a secret's text under the name that it is shown by; returns whether it is new.
 
-        Args:
-            name: what the replacement shows.
-            text: the secret, as it is used.
-            ordinary: texts that are no secrets here, such as the names of the options.
+        What is in `ordinary` is no secret here, such as the names of the options.
         """
         text = text.strip()
-        if text in self._plain or text in ordinary or not is_learnable(text):
-            return False
-        if len(self._plain) >= MAX_SECRETS:
+        is_full = len(self._plain) >= MAX_SECRETS
+        if is_full or text in self._plain or text in ordinary or not is_learnable(text):
             return False
         for form in encoded_forms(text):
-            self._names.setdefault(form.encode("utf-8", "surrogatepass"), name)
+            self._names.setdefault(encoded(form), name)
         self._plain[text] = name
         return True
 
@@ -118,7 +113,7 @@ class KnownSecrets:
         found = [
             (len(text) - size, name)
             for data, name in list(self._names.items())
-            for form in [data.decode("utf-8", "surrogatepass")]
+            for form in [decoded(data)]
             for size in range(MIN_CHARS, min(len(form), len(text) + 1))
             if text.endswith(form[:size]) and not form[:size].isalpha()
         ]
@@ -129,7 +124,7 @@ def _searched(form: bytes) -> str:
     """The pattern that finds a form; a short or wordlike one only where no letter or digit touches
     it.
     """
-    text = form.decode("utf-8", "surrogatepass")
+    text = decoded(form)
     is_alpha = text.isalpha() and len(text) < 2 * ANYWHERE_CHARS
     if len(text) >= ANYWHERE_CHARS and not text.isdigit() and not is_alpha:
         return re.escape(text)
@@ -152,26 +147,15 @@ def encoded_forms(text: str) -> list[str]:
     """The text and the ways it is written in base64, URLs, JSON, Python, shell and HTML, without
     repeats.
     """
-    data = text.encode("utf-8", "surrogatepass")
+    data = encoded(text)
     quoted = urllib.parse.quote(data, safe="")
     forms = [text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= LINE_CHARS)]
-    forms += [
-        quoted,
-        urllib.parse.quote(data),
-        urllib.parse.quote_plus(data),
-        re.sub(r"%[0-9A-F]{2}", lambda m: m.group().lower(), quoted),
-        urllib.parse.quote(quoted, safe=""),
-        json.dumps(text)[1:-1],
-        json.dumps(text, ensure_ascii=False)[1:-1],
-        json.dumps(json.dumps(text))[3:-3],
-        repr(text)[1:-1],
-        text.replace("'", "''"),
-        text.replace("'", "'\"'\"'"),
-        html.escape(text),
-        data.hex(),
-        data.hex().upper(),
-        *_base64_forms(data),
-    ]
+    forms += [quoted, urllib.parse.quote(data), urllib.parse.quote_plus(data)]
+    forms += [re.sub(r"%[0-9A-F]{2}", lambda m: m.group().lower(), quoted)]
+    forms += [urllib.parse.quote(quoted, safe=""), json.dumps(json.dumps(text))[3:-3]]
+    forms += [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]]
+    forms += [text.replace("'", "''"), text.replace("'", "'\"'\"'"), html.escape(text)]
+    forms += [data.hex(), data.hex().upper(), *_base64_forms(data)]
     return list(dict.fromkeys(form for form in forms if len(form) >= MIN_CHARS))
 
 

@@ -14,25 +14,23 @@ values of assignments are hidden, and nothing else.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from slime_logging.redaction import search
 from slime_logging.redaction.config_text import ConfigTexts
-from slime_logging.redaction.hidden_names import HiddenNames
 from slime_logging.redaction.known_secrets import KnownSecrets
-from slime_logging.redaction.learner import Learner
+from slime_logging.redaction.placeholder import name_in, placeholder
 from slime_logging.redaction.row_text import RowTexts
 from slime_logging.redaction.safe_text import escape_terminal, safe_exception_text
+from slime_logging.redaction.search import Budget, decoded, encoded
 from slime_logging.redaction.secret_files import stored_secrets
 from slime_logging.redaction.secret_forms import FormRules
 from slime_logging.redaction.secret_json import JsonWalk, texts_in
-from slime_logging.redaction.secret_names import NameRules
+from slime_logging.redaction.secret_names import NameRules, leaf
 from slime_logging.values.json_value import Json
 from slime_logging.values.serialize import arguments_to_json, to_json
 
@@ -40,6 +38,7 @@ __all__ = ["Redactor", "escape_terminal", "safe_error", "safe_exception_text"]
 
 _Error = TypeVar("_Error", bound=Exception)
 
+MAX_PLACEHOLDERS = 10_000
 MAX_NAMES = 200_000
 """Names whose redacted form is remembered; further ones are redacted each time."""
 
@@ -53,14 +52,14 @@ class Redactor:
 
     def __init__(self, *, hide: Sequence[str] = (), show: Sequence[str] = ()) -> None:
         """A redactor that knows no secret by value yet; see `of` for the arguments."""
-        self._rules = NameRules(hide=hide, show=show)
-        self._forms = FormRules(hide)
+        self._judge = (rules := NameRules(hide=hide, show=show)).judge
         self._known = KnownSecrets()
         self._keys: dict[str, str] = {}
-        self._hidden = HiddenNames(self._known)
-        self._row_texts = RowTexts(self._known, self._forms, self._rules.judge, self._hidden.shown)
-        self._texts = ConfigTexts(self._known, self._forms, self._rules, self._hidden.shown)
-        self._learner = Learner(self._known, self._rules.judge, self._texts)
+        self._hidden: set[str] = set()
+        self._placeholders: tuple[int, dict[str, str]] = (0, {})
+        forms = FormRules(hide)
+        self._row_texts = RowTexts(self._known, forms, self._judge, self._shown)
+        self._texts = ConfigTexts(self._known, forms, rules, self._shown)
 
     @classmethod
     def of(
@@ -88,12 +87,12 @@ class Redactor:
         """
         redactor = cls(hide=hide, show=show)
         values = {} if args is None else arguments_to_json(args)
-        redactor._learner.ordinary = frozenset(values)
+        redactor._texts.ordinary = frozenset(values)
         for name, text in stored_secrets(environ):
             redactor.learn(name, text)
         given = {str(name): to_json(value) for name, value in environ.items()}
         for learned in (values, given, {"argv": to_json(list(argv))}):
-            redactor._learner.learn_from(learned)
+            redactor._texts.learn_from(learned)
         return redactor
 
     def __repr__(self) -> str:
@@ -102,7 +101,7 @@ class Redactor:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The names of everything hidden so far, sorted."""
-        return tuple(sorted(self._hidden.names.copy()))
+        return tuple(sorted(self._hidden.copy()))
 
     @property
     def num_known(self) -> int:
@@ -114,22 +113,15 @@ class Redactor:
         too short or common are not learned.
         """
         for text in texts_in(to_json(value)):
-            self._learner.learn(name, text)
+            self._texts.learn(name, text)
 
     def config(self, values: Mapping[str, Json]) -> dict[str, Json]:
         """The values with every secret hidden: by name at any depth, by value, by form; and learned
         from. The mapping given is not changed.
         """
-        self._learner.learn_from(values)
+        self._texts.learn_from(values)
         self._remember([name for name in values if name not in self._keys])
-        walk = JsonWalk(
-            self._rules.judge,
-            self.text,
-            self.key,
-            lambda name, _: self._hidden.shown(name),
-            self._known.is_known,
-        )
-        return walk.mapping(values)
+        return self._walk(self.text).mapping(values)
 
     def row(self, values: Mapping[str, Json]) -> dict[str, Json]:
         """The metrics of one row without secrets: known ones and tokens are hidden wherever they
@@ -143,23 +135,16 @@ class Redactor:
         texts: list[bytes] = []
 
         def collect(text: str) -> str:
-            texts.append(text.encode("utf-8", "surrogatepass"))
+            texts.append(encoded(text))
             return text
 
-        walk = functools.partial(
-            JsonWalk,
-            self._rules.judge,
-            key=self.key,
-            hide=lambda name, _: self._hidden.shown(name),
-            is_known=self._known.is_known,
-            in_row=True,
-        )
-        out = walk(text=collect).mapping(values)
+        out = self._walk(collect, in_row=True).mapping(values)
         changed = self._row_texts.changed(texts)
         if not changed:
             return out
         numbers = itertools.count()
-        return walk(text=lambda text: changed.get(next(numbers)) or text).mapping(values)
+        again = self._walk(lambda text: changed.get(next(numbers)) or text, in_row=True)
+        return again.mapping(values)
 
     def key(self, name: str) -> str:
         """A key or metric name without secrets in it. It is remembered: a secret that is learned
@@ -170,9 +155,9 @@ class Redactor:
 
     def _remember(self, names: Sequence[str]) -> list[str]:
         """The names without secrets, looked through as one."""
-        data = b"\xff".join(name.encode("utf-8", "surrogatepass") for name in names)
+        data = b"\xff".join(encoded(name) for name in names)
         after = self._row_texts.hidden(data)
-        shown = names if after == data else list(map(search.decoded, after.split(b"\xff")))
+        shown = names if after == data else list(map(decoded, after.split(b"\xff")))
         if len(self._keys) + len(names) > MAX_NAMES:
             return list(shown)
         return [self._keys.setdefault(*pair) for pair in zip(names, shown, strict=True)]
@@ -188,6 +173,20 @@ class Redactor:
         are not judged.
         """
         return self._texts.message(s)
+
+    def _walk(self, text: Callable[[str], str], *, in_row: bool = False) -> JsonWalk:
+        return JsonWalk(self._judge, text, self.key, self._shown, self._known.is_known, in_row)
+
+    def _shown(self, name: str, _value: str = "") -> str:
+        """What stands for a value of this name; without a secret that the name itself holds."""
+        size, made = self._placeholders
+        if size != len(self._known) or len(made) > MAX_PLACEHOLDERS:
+            self._placeholders = (len(self._known), made := {})
+        if name not in made:
+            last = self._known.replace(encoded(leaf(name)), lambda _: "secret", Budget())
+            made[name] = placeholder(last.decode("utf-8", "replace"))
+            self._hidden.add(name_in(made[name]))
+        return made[name]
 
 
 def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:

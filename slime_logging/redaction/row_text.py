@@ -5,22 +5,14 @@ else.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from slime_logging.redaction import search
 from slime_logging.redaction.known_secrets import KnownSecrets
 from slime_logging.redaction.random_text import looks_random
-from slime_logging.redaction.search import (
-    Budget,
-    Found,
-    Replacement,
-    decoded,
-    engine,
-    holding,
-    replaced,
-)
+from slime_logging.redaction.search import Budget, Found, Replacement
 from slime_logging.redaction.secret_forms import FormRules
 from slime_logging.redaction.secret_names import Judge, Verdict
 from slime_logging.redaction.secret_words import HINT
@@ -41,12 +33,6 @@ _NAME_BYTES = re.compile(rb"[\w.\-/%\x80-\xfe]*")
 
 
 _ASSIGNMENT = f"(?:{_FLAG_HEAD}|{_HEAD})(?:{_RANDOM})"
-"""What `hide_random` looks at."""
-
-
-@functools.cache
-def _assignments() -> Any:
-    return engine(_ASSIGNMENT)
 
 
 def hide_random(data: bytes, judge: Judge, hide: Found, budget: Budget) -> bytes:
@@ -67,48 +53,35 @@ def hide_random(data: bytes, judge: Judge, hide: Found, budget: Budget) -> bytes
             return None
         return head.end(), end, hide(found, value)
 
-    return replaced(data, _assignments(), decide, budget)
+    return search.replaced(data, search.lasting(_ASSIGNMENT), decide, budget)
 
 
 class RowTexts:
-    """Hides what is secret in the texts of one row after the other.
-
-    Args:
-        known: the secrets of this process.
-        forms: the shapes of tokens.
-        judge: how a value under a name is treated.
-        shown: what stands for the value of a name.
-    """
+    """Hides what is secret in the texts of one row after the other."""
 
     def __init__(
-        self, known: KnownSecrets, forms: FormRules, judge: Judge, shown: Callable[[str], str]
+        self, known: KnownSecrets, forms: FormRules, judge: Judge, shown: Callable[..., str]
     ) -> None:
-        self._known = known
-        self._forms = forms
-        self._judge = judge
-        self._shown = shown
+        """`shown(name)` stands for a value, which may be given too."""
+        self._known, self._forms, self._judge, self._shown = known, forms, judge, shown
         self._suspects: tuple[int, Any] = (-1, None)
 
     def changed(self, texts: Sequence[bytes]) -> dict[int, str]:
         """What is to stand for the texts of a row, by their places; of most rows none."""
-        suspects = holding(texts, self._suspect())
+        suspects = search.holding(texts, self._suspect())
         if not suspects:
             return {}
         after = self.hidden(b"\xff".join(texts[at] for at in suspects)).split(b"\xff")
         pairs = zip(suspects, after, strict=True)
-        return {at: decoded(new) for at, new in pairs if new != texts[at]}
+        return {at: search.decoded(new) for at, new in pairs if new != texts[at]}
 
     def hidden(self, data: bytes) -> bytes:
         """The UTF-8 of texts, parted by bytes of 255, without secrets."""
-
-        def show(name: str, _: str) -> str:
-            return self._shown(name)
-
         budget = Budget(MAX_REPLACED)
         data = self._known.replace(data, self._shown, budget)
-        data = self._forms.hide(data, show, True, budget)
+        data = self._forms.hide(data, self._shown, True, budget)
         budget.num_looked_at = MAX_LOOKED_AT
-        return hide_random(data, self._judge, show, budget)
+        return hide_random(data, self._judge, self._shown, budget)
 
     def _suspect(self) -> Any:
         """Finds whatever `hidden` could replace, in one pass."""
@@ -116,6 +89,6 @@ class RowTexts:
         if size != len(self._known):
             size = len(self._known)
             rules = (self._known.source, self._forms.source, _ASSIGNMENT)
-            pattern = engine("|".join(f"(?:{rule})" for rule in rules if rule))
+            pattern = search.engine("|".join(f"(?:{rule})" for rule in rules if rule))
             self._suspects = (size, pattern)
         return pattern

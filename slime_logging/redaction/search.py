@@ -7,8 +7,10 @@ is one piece: nothing is found inside of it.
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from slime_logging.errors import SettingsError
@@ -17,17 +19,16 @@ from slime_logging.redaction.placeholder import MAX_NAME_CHARS, placeholder
 Replacement: TypeAlias = tuple[int, int, str]
 """Where it starts, where it ends, and the text that stands there from now on."""
 
-
 Found: TypeAlias = Callable[[str, str], str]
 """(label or name, secret) -> what stands for it."""
 
 
+@dataclass
 class Budget:
     """How much may still be replaced and looked at in a row; without limit for other texts."""
 
-    def __init__(self, num_replaced: float = float("inf"), num_looked_at: float = float("inf")):
-        self.num_replaced = num_replaced
-        self.num_looked_at = num_looked_at
+    num_replaced: float = float("inf")
+    num_looked_at: float = float("inf")
 
 
 def engine(pattern: str, *, is_longest: bool = False) -> Any:
@@ -42,42 +43,42 @@ def engine(pattern: str, *, is_longest: bool = False) -> Any:
     options.encoding = re2.Options.Encoding.LATIN1  # so that halves of surrogates can be searched
     options.max_mem, options.log_errors, options.longest_match = 1 << 28, False, is_longest
     try:
-        return re2.compile(pattern.encode("utf-8", "surrogatepass"), options)
+        return re2.compile(encoded(pattern), options)
     except re2.error as error:
         raise SettingsError(f"RE2 cannot read {pattern[:200]!r}: {error}") from None
 
 
+@functools.cache
+def lasting(pattern: str) -> Any:
+    """The same for a pattern of ours, compiled once, when it is needed."""
+    return engine(pattern)
+
+
 def replaced(
-    data: bytes,
-    finder: Any,
-    decide: Callable[[int, int], Replacement | None],
-    budget: Budget,
-    hint: bytes = b"",
+    data: bytes, finder: Any, decide: Callable[[int, int], Replacement | None], budget: Budget
 ) -> bytes:
     """The data with what is found replaced as `decide(start, end)` says; placeholders stay.
 
     Where the budget for replacing ends, the rest of the data up to its next byte of 255 is replaced
-    as a whole; where that for looking ends, the rest stays. Each find begins with `hint`, or with
-    it behind one other byte.
+    as a whole; where that for looking ends, the rest stays.
     """
     pieces: list[bytes] = []
     done = 0
-    for start, end in _found(data, finder, hint):
+    for start, end in (match.span() for match in finder.finditer(data)):
         if start < done or _is_in_placeholder(data, start):
             continue
         budget.num_looked_at -= 1
         if budget.num_looked_at < 0:
             break
-        replacement = decide(max(start, done), end)
+        replacement = decide(start, end)
         if replacement is None:
             continue
         start, end, text = replacement
         budget.num_replaced -= 1
         if budget.num_replaced < 0:
-            rest = data[start:]
-            pieces += [data[done:start], b"\xff".join([_REST] * (rest.count(b"\xff") + 1))]
-            return b"".join(pieces)
-        pieces += [data[done:start], text.encode("utf-8", "surrogatepass")]
+            rests = [_REST] * (data.count(b"\xff", start) + 1)
+            return b"".join([*pieces, data[done:start], b"\xff".join(rests)])
+        pieces += [data[done:start], encoded(text)]
         done = end
     return b"".join([*pieces, data[done:]]) if pieces else data
 
@@ -95,17 +96,9 @@ def holding(texts: Sequence[bytes], finder: Any) -> list[int]:
     return found
 
 
-def _found(data: bytes, finder: Any, hint: bytes) -> Iterator[tuple[int, int]]:
-    """Where something is found; a rare hint is quicker looked for by itself."""
-    if not hint or data.count(hint) > MAX_HINTS:
-        yield from (match.span() for match in finder.finditer(data))
-        return
-    at = data.find(hint)
-    while at >= 0:
-        match = finder.match(data, max(0, at - 1))
-        if match:
-            yield match.span()
-        at = data.find(hint, match.end() if match else at + len(hint))
+def encoded(text: str) -> bytes:
+    """The UTF-8 of a text, halves of surrogates included."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def decoded(data: bytes) -> str:
@@ -117,11 +110,8 @@ def decoded(data: bytes) -> str:
 
 
 def _is_in_placeholder(data: bytes, at: int) -> bool:
-    opened = data.rfind(b"<hidden: ", max(0, at - MAX_PLACEHOLDER_BYTES), at + 8)
+    opened = data.rfind(b"<hidden: ", max(0, at - 4 * MAX_NAME_CHARS - 10), at + 8)
     return 0 <= opened < at and data.find(b">", opened, at) < 0
 
 
-MAX_HINTS = 100
-"""Looked at one by one, about 1 microsecond each; more are searched for in one go."""
-MAX_PLACEHOLDER_BYTES = 4 * MAX_NAME_CHARS + 10
 _REST = placeholder("rest of a row with too many secrets").encode()

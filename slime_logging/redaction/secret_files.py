@@ -1,9 +1,8 @@
 """The logins that trackers' clients keep on disk: read once, so that they are known and hidden,
 never used.
 
-Policy: only files at their documented places below the environment's home directory; nothing is
-followed, written or reported; a file that is missing, unreadable, too large or malformed gives what
-can be made out of it, or nothing.
+Policy: only files at their documented places; nothing is followed, written or reported; a file that
+is missing, unreadable, too large or malformed gives what can be made out of it, or nothing.
 """
 
 from __future__ import annotations
@@ -53,15 +52,10 @@ def _contents(places: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[s
     for place in places:
         first, _, rest = place.partition("/")
         base = home if first == "~" else environ.get(first[1:])
-        if base:
-            yield _content(Path(base, rest) if rest else Path(base))
-
-
-def _content(path: Path) -> str:
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):  # a variable may hold anything
-        return ""
+        try:
+            path = Path(base or "", rest)
+            if base and path.is_file():
+                with path.open("rb") as file:
+                    yield file.read(MAX_BYTES).decode("utf-8", "replace")
+        except (OSError, ValueError):  # a variable may hold anything
+            continue

@@ -1,10 +1,9 @@
 """Which texts look like a secret whatever they are called: the published shapes of tokens.
 
-Policy: a shape is here only if its prefix or frame makes it unmistakable; lengths are lower bounds,
-below the published ones, so that a token cut short or grown by its vendor is still found. All
-shapes are searched for at once by RE2, whose time is linear in the text; so that this also holds
-for one search behind the other, no shape has an unbounded run before a part that may be missing.
-A bare run of 40 hexadecimal digits (W&B's old keys) looks like a commit: by name or value only.
+Policy: a shape is here only if its prefix or frame makes it unmistakable; lengths are lower bounds
+below the published ones. No shape has an unbounded run before a part that may be missing, so that
+many searches are linear as one is. A bare run of 40 hexadecimal digits (W&B's old keys) looks like
+a commit: by name or value only.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 
 from slime_logging.errors import SettingsError
 from slime_logging.redaction.random_text import is_mixed, looks_random
-from slime_logging.redaction.search import Budget, Found, Replacement, engine, replaced
+from slime_logging.redaction.search import Budget, Found, Replacement, engine, lasting, replaced
 
 
 class Form(NamedTuple):
@@ -40,11 +39,7 @@ TOKENS: tuple[Form, ...] = (
     Form("api key", r"sk-[A-Za-z0-9][\w-]{15,}", _GITLEAKS),
     Form("api key", r"[rs]k_(?:test|live|prod)_\w{10,}", _GITLEAKS),
     Form("github token", r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}", _GITLEAKS),
-    Form(
-        "gitlab token",
-        r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-[\w.-]{16,}",
-        _GITLEAKS,
-    ),
+    Form("gitlab token", r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ffct|imt|agent)-[\w.-]{16,}", _GITLEAKS),
     Form("aws access key", r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b", _GITLEAKS),
     Form("slack token", r"xox[a-z]-[\w-]{8,}|xapp-[\w-]{16,}", _GITLEAKS),
     Form("telegram token", r"\d{8,10}:AA[\w-]{30,}", "core.telegram.org/bots/api"),
@@ -101,19 +96,17 @@ FRAME_HINT = (
     r"@|%40|(?i:bearer|basic)[ \t]|sig=|hooks?[./]|curl[ \t]|wandb\s|\s-p|redis-cli|machine\s|"
     r":(?:\d{1,5}|\*):"
 )
-"""In whatever matches a frame. Their own pattern takes 40 ms to be compiled and learn a job's names
-(this one none), and most processes never need it.
+"""In whatever matches a frame: their own pattern takes 40 ms to be compiled, and most processes
+never need it.
 """
 
-LONG: tuple[tuple[bytes, Form], ...] = (
-    (b"-----BEGIN", Form(
+LONG: tuple[tuple[str, Form], ...] = (
+    ("-----BEGIN", Form(
         "private key", r"-----BEGIN[ A-Z0-9_-]{0,100}(?:PRIVATE KEY|PGP MESSAGE)(?: BLOCK)?-----"
         r"(?:[^-\xff]|-[^-\xff])*(?:-----END[ A-Z0-9_-]{0,100}-----)?", "RFC 7468, RFC 4880")),
-    (b"eyJ", Form("json web token", r"eyJ[\w-]{8,}\.[\w-]*\.[\w.-]*", "RFC 7519, RFC 7516")),
+    ("eyJ", Form("json web token", r"eyJ[\w-]{8,}\.[\w-]*\.[\w.-]*", "RFC 7519, RFC 7516")),
 )  # fmt: skip
 """What has no bounded length: searched for one by one, and only where this text occurs."""
-
-_GROUP = re.compile(r"(?<!\\)\((?!\?)")
 
 
 class FormRules:
@@ -130,16 +123,11 @@ class FormRules:
     def source(self) -> str:
         """A pattern that finds wherever there may be one."""
         own = [f"(?:{pattern.pattern.decode()})" for pattern in self._own]
-        return "|".join([_SHORTS, *(form.pattern for _, form in LONG), *own])
+        return "|".join([_TOKENS, _FRAMES, *(form.pattern for _, form in LONG), *own])
 
     def hide(self, data: bytes, found: Found, in_row: bool, budget: Budget) -> bytes:
-        """The text with every secret of a known shape replaced by `found(label, secret)`.
-
-        Args:
-            data: a text, or several between bytes of 255.
-            found: what stands for a secret.
-            in_row: frames count only around what looks random.
-            budget: how much may be replaced.
+        """The text, or several between bytes of 255, with every secret of a known shape replaced by
+        `found(label, secret)`; in a row frames count only around what looks random.
         """
 
         def decide(start: int, end: int) -> Replacement | None:
@@ -150,47 +138,33 @@ class FormRules:
                 return None
             return start, end, found(form.label, secret)
 
-        finders = [*_longs(), *([(b"", _frames())] if _hint().search(data) else [])]
-        for hint, finder in (*finders, (b"", _tokens())):
-            data = replaced(data, finder, decide, budget, hint)
+        for hint, pattern in _SEARCHES:
+            if lasting(hint).search(data):
+                data = replaced(data, lasting(pattern), decide, budget)
         for own in self._own:  # one by one: it may find any byte, that between two texts too
             texts = data.split(b"\xff")
-            data = b"\xff".join(self._hide_own(text, own, found, budget) for text in texts)
+            data = b"\xff".join(_hide_own(text, own, found, budget) for text in texts)
         return data
 
-    def _hide_own(self, data: bytes, pattern: Any, found: Found, budget: Budget) -> bytes:
-        def decide(start: int, end: int) -> Replacement | None:
-            match = pattern.match(data, start, end)
-            start, end = match.span(pattern.groups) if match else (start, start)
-            secret = data[start:end].decode(errors="replace")
-            return None if start == end else (start, end, found("pattern", secret))
 
-        return replaced(data, pattern, decide, budget)
+def _hide_own(data: bytes, pattern: Any, found: Found, budget: Budget) -> bytes:
+    def decide(start: int, end: int) -> Replacement | None:
+        match = pattern.match(data, start, end)
+        start, end = match.span(pattern.groups) if match else (start, start)
+        secret = data[start:end].decode(errors="replace")
+        return None if start == end else (start, end, found("pattern", secret))
+
+    return replaced(data, pattern, decide, budget)
 
 
 _TOKENS = f"(?:^|[^A-Za-z0-9])(?:{'|'.join(form.pattern for form in TOKENS)})"
-_FRAMES = "|".join(_GROUP.sub("(?:", form.pattern) for form in FRAMES)
-_SHORTS = f"{_TOKENS}|{_FRAMES}"
-
-
-@functools.cache
-def _longs() -> list[tuple[bytes, Any]]:
-    return [(hint, engine(f"(?:^|[^\\w-])(?:{form.pattern})")) for hint, form in LONG]
-
-
-@functools.cache
-def _tokens() -> Any:
-    return engine(_TOKENS)
-
-
-@functools.cache
-def _frames() -> Any:
-    return engine(_FRAMES)
-
-
-@functools.cache
-def _hint() -> Any:
-    return engine(FRAME_HINT)
+_FRAMES = "|".join(re.sub(r"(?<!\\)\((?!\?)", "(?:", form.pattern) for form in FRAMES)
+_SEARCHES = (
+    *((hint, rf"(?:^|[^\w-])(?:{form.pattern})") for hint, form in LONG),
+    (FRAME_HINT, _FRAMES),
+    ("", _TOKENS),
+)
+"""What is searched for one behind the other, each only where its hint is in the text."""
 
 
 @functools.cache
@@ -251,8 +225,8 @@ def login_in(text: str) -> str:
 
 def _own(text: str) -> Any:
     pattern = engine(text.removeprefix("text:"))
-    if not pattern.pattern or pattern.groups > 1:
-        raise SettingsError(
-            f"--tracking-hide {text!r}: the pattern must not be empty and may have one group."
-        )
-    return pattern
+    if pattern.pattern and pattern.groups <= 1:
+        return pattern
+    raise SettingsError(
+        f"--tracking-hide {text!r}: the pattern must not be empty and may have one group."
+    )

@@ -14,19 +14,16 @@ from typing import TypeAlias
 
 from slime_logging.redaction.placeholder import PLACEHOLDER
 from slime_logging.redaction.random_text import looks_random
+from slime_logging.redaction.search import Found
 from slime_logging.redaction.secret_names import Judge, Verdict
 from slime_logging.redaction.secret_text import NAME_LIKE
 from slime_logging.values.json_value import Json
 
 _NAMED_BESIDE = frozenset({"name", "key", "env", "option", "variable", "header", "field", "dest"})
 _VALUE_BESIDE = frozenset({"value", "val", "default", "current", "base", "old", "new", "content"})
-"""The keys that stand for a name and for its value, in any case, in mappings such as `{"name":
-"API_KEY", "value": ...}`.
-"""
+"""The keys of a name and of its value, in any case: `{"name": "API_KEY", "value": ...}`."""
 _TABLE_ROWS = frozenset({"rows", "data"})
-"""The keys of a table's rows beside `columns`, in a logged table and in a data frame's split
-form.
-"""
+"""The keys of a table's rows beside `columns`, in a logged table and in a data frame's form."""
 _MAX_BESIDE = 20
 """Mappings with more keys are configurations, not one named value."""
 _FLAG = re.compile(r"--?[A-Za-z]")
@@ -38,23 +35,18 @@ _SHOWN: _By = (Verdict.SHOWN, "")
 
 @dataclass(frozen=True, slots=True)
 class JsonWalk:
-    """Goes through JSON values and replaces what has to be.
-
-    Args:
-        judge: how a value under a name is treated.
-        text: a text without secrets.
-        key: a key without secrets.
-        hide: what stands for the value (its text) of a name.
-        is_known: whether a whole text is a known secret.
-        in_row: numbers are measurements, and texts are hidden by name only where they look random.
-    """
+    """Goes through JSON values and replaces what has to be."""
 
     judge: Judge
     text: Callable[[str], str]
+    """A text without secrets."""
     key: Callable[[str], str]
-    hide: Callable[[str, str], str]
+    """A key without secrets."""
+    hide: Found
     is_known: Callable[[str], bool]
+    """Whether a whole text is a known secret."""
     in_row: bool = False
+    """Numbers are measurements, and texts are hidden by name only where they look random."""
 
     def any(self, value: Json, by: _By = _SHOWN) -> Json:
         """A value under a name's verdict."""

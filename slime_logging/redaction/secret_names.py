@@ -16,18 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from slime_logging.errors import SettingsError
-from slime_logging.redaction.secret_words import (
-    ABOUT,
-    ALONE,
-    HARMLESS_BESIDE,
-    HARMLESS_NAMES,
-    HINT,
-    PASS_BEFORE,
-    QUALIFIERS,
-    SECRET_WORDS,
-    SIGNATURES,
-    SUFFIXES,
-)
+from slime_logging.redaction import secret_words as tables
+from slime_logging.redaction.secret_words import SECRET_WORDS
 
 
 class Verdict(enum.IntEnum):
@@ -46,7 +36,7 @@ class Verdict(enum.IntEnum):
 Judge: TypeAlias = Callable[[str], Verdict]
 """How a value under a name is treated."""
 
-_HINT = re.compile(rf"{HINT}|\b(?:pat|pw)\b")
+_HINT = re.compile(rf"{tables.HINT}|\b(?:pat|pw)\b")
 
 MAX_NAME_CHARS = 256
 """Longer names are judged by their end; the longest option of Megatron and slime has 57."""
@@ -54,6 +44,7 @@ MAX_REMEMBERED = 50_000
 """Verdicts kept; names come from options and metrics, so a sound job stays far below."""
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
+_KEYS = frozenset({"key", "keys", "token", "tokens"})
 _SEGMENT = re.compile(r"[/.:\[\]]+")
 
 
@@ -73,7 +64,7 @@ def judge(name: str) -> Verdict:
     if not may_be_secret(name):
         return Verdict.SHOWN
     parts = _parts(name)
-    if not parts or parts[-1].strip("-").replace("-", "_").lower() in HARMLESS_NAMES:
+    if not parts or parts[-1].strip("-").replace("-", "_").lower() in tables.HARMLESS_NAMES:
         return Verdict.SHOWN
     if parts[-1] == "PWD":
         return Verdict.IF_RANDOM  # the shell's working directory
@@ -97,7 +88,7 @@ def _words(part: str) -> list[str]:
     whole = re.findall(r"[^\W_]+", part.lower())
     if any(map(_has_secret, whole)) and not any(map(_has_secret, words)):
         words = whole
-    while len(words) > 1 and (words[-1].isdigit() or words[-1] in SUFFIXES):
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in tables.SUFFIXES):
         words.pop()
     return words
 
@@ -110,14 +101,16 @@ def _is_plain(words: list[str]) -> bool:
     """Whether the words themselves are a secret's: one of `SECRET_WORDS`, or a key or token with a
     qualifier beside it.
     """
-    if not words or words[-1] in ABOUT:
+    if not words or words[-1] in tables.ABOUT:
         return False
     return (
         any(map(_has_secret, words))
         or any(
-            word in ("key", "keys", "token", "tokens")
-            and before in QUALIFIERS
-            and not (word.startswith("token") and behind in HARMLESS_BESIDE)  # `teacher_token_ids`
+            word in _KEYS
+            and before in tables.QUALIFIERS
+            and not (
+                word.startswith("token") and behind in tables.HARMLESS_BESIDE
+            )  # `teacher_token_ids`
             for before, word, behind in zip(["", *words], words, [*words[1:], ""], strict=False)
         )
     )
@@ -129,16 +122,15 @@ def _judge_words(words: list[str]) -> Verdict:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if [before, last] == ["webhook", "url"]:
         return Verdict.HIDDEN  # whoever has the address can post
-    if last in ABOUT:
+    if last in tables.ABOUT:
         return Verdict.SHOWN
     if words[0] in ("num", "max", "min", "total", "count", "n") and last.endswith("s"):
         return Verdict.SHOWN
     joined = {"".join(words[at : at + 2]) for at in range(len(words) - 1)}
     if _is_plain(words) or joined & SECRET_WORDS or words[-3:] == ["access", "key", "id"]:
-        is_column = last in ("key", "keys", "token", "tokens") and before in HARMLESS_BESIDE
+        is_column = last in _KEYS and before in tables.HARMLESS_BESIDE
         return Verdict.SHOWN if is_column and not _is_plain(words[:-1]) else Verdict.HIDDEN
-    verdicts = [_judge_at(words, at) for at in range(len(words))]
-    return max(verdicts)
+    return max(_judge_at(words, at) for at in range(len(words)))
 
 
 def _judge_at(words: list[str], at: int) -> Verdict:
@@ -147,24 +139,22 @@ def _judge_at(words: list[str], at: int) -> Verdict:
     before = words[at - 1] if at else ""
     behind = "" if is_last else words[at + 1]
     if word in ("key", "token"):
-        if before in HARMLESS_BESIDE or behind in HARMLESS_BESIDE:
+        if before in tables.HARMLESS_BESIDE or behind in tables.HARMLESS_BESIDE:
             return Verdict.SHOWN
-        if behind in QUALIFIERS or (before and is_last):
+        if behind in tables.QUALIFIERS or (before and is_last):
             return Verdict.HIDDEN
         if is_last:
             return Verdict.IF_RANDOM if word == "key" else Verdict.IN_DATA
         return Verdict.IF_RANDOM
-    if word in ("pass", "pw", "pwd"):
-        if before in PASS_BEFORE or (word == "pwd" and before not in ("", "old")):
-            return Verdict.HIDDEN
-        if word == "pwd":
-            return Verdict.IN_DATA if not before else Verdict.IF_RANDOM
+    if word in ("pass", "pw") and before not in tables.PASS_BEFORE:
         return Verdict.IF_RANDOM if len(words) == 1 or words[1:] == ["1"] else Verdict.SHOWN
+    if word in ("pass", "pw", "pwd"):
+        return {"": Verdict.IN_DATA, "old": Verdict.IF_RANDOM}.get(before, Verdict.HIDDEN)
     if word in ("authorization", "cookie", "cookies", "setcookie", "webhook"):
         return Verdict.HIDDEN
-    if word in ALONE and (is_last or behind in ("config", "header", "headers")):
+    if word in tables.ALONE and (is_last or behind in ("config", "header", "headers")):
         return Verdict.HIDDEN if before else Verdict.IN_DATA
-    if word in SIGNATURES and is_last:
+    if word in tables.SIGNATURES and is_last:
         return Verdict.HIDDEN if {"amz", "goog"} & set(words) else Verdict.IF_RANDOM
     return Verdict.SHOWN
 
@@ -172,13 +162,8 @@ def _judge_at(words: list[str], at: int) -> Verdict:
 class NameRules:
     """Judges names by the user's own rules first, then by the tables; verdicts are remembered.
 
-    `show` settles a name by exact match and beats everything that goes by name (not what goes by
-    value or form); `hide` comes next.
-
-    Args:
-        hide: exact names, globs, `re:<regular expression over names>`; `text:` entries are left to
-            `secret_forms`.
-        show: exact names.
+    `show` (exact names) beats everything that goes by name, not what goes by value or form; `hide`
+    (exact names, globs, `re:` patterns; `text:` ones are left to `secret_forms`) comes next.
 
     Raises:
         SettingsError: a pattern that does not compile, or one where only an exact name is allowed.

@@ -19,7 +19,7 @@ from slime_logging.delivery.spec import DeliverySpec
 from slime_logging.errors import TrackingError
 from slime_logging.hosts.relay import flush
 from slime_logging.hosts.rendezvous import RunAddress
-from slime_logging.hosts.roles import roles_that_never_joined
+from slime_logging.hosts.roles import has_rows, roles_that_never_joined
 from slime_logging.layout.scope import (
     late_values,
     scope_of,
@@ -54,6 +54,11 @@ ON_THEIR_WAY = (
 NEVER_JOINED = (
     "slime_logging: expected of this job, and not in its run: role %s. If it ran on a host that"
     " does not see %s, bring its journal with: slime-logging merge COPY --into RUN"
+)
+
+NO_ROW = (
+    "slime_logging: this run ends without a row: no process of the job logged to it. `slime-logging"
+    " doctor` in the job's environment says where the job's calls of tracking go."
 )
 
 
@@ -123,7 +128,7 @@ class Session:
         self.is_finished = True
         self.recorder.finish(exit_code)
         with suppress(TrackingError, OSError):  # its directory is gone: what is left is delivered
-            _settle_with_other_hosts(self)
+            _settle_with_other_hosts(self, exit_code)
         self.directory.locks.unlock()  # the run is over for its delivery, which may end from now on
         if self._delivery is None:
             return []
@@ -185,7 +190,7 @@ class Session:
         )
 
 
-def _settle_with_other_hosts(session: Session) -> None:
+def _settle_with_other_hosts(session: Session, exit_code: int) -> None:
     """Have the rows of hosts that do not see the run's directory brought to it; bounded."""
     if session.outpost is not None:
         text = session.outpost.wait(session.recorder.opening.journal)
@@ -198,3 +203,5 @@ def _settle_with_other_hosts(session: Session) -> None:
         absent = roles_that_never_joined(session.directory)
         if absent:
             logger.error(NEVER_JOINED, ", ".join(absent), session.directory.path)
+        if exit_code == 0 and session.directory.read().roles and not has_rows(session.directory):
+            logger.warning(NO_ROW)

@@ -50,6 +50,23 @@ def test_a_second_finish_ends_nobody_else(args: Namespace) -> None:
     assert held(args).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("who", "exit_code", "is_told"),
+    [("nobody", 0, True), ("nobody", 1, False), ("primary", 0, False), ("rollout", 0, False)],
+)
+def test_a_run_without_a_row_is_told_at_its_end(
+    args: Namespace, caplog: pytest.LogCaptureFixture, who: str, exit_code: int, is_told: bool
+) -> None:
+    """As of a job of which the driver alone knows of us; one that failed has more to say."""
+    sl.init_tracking(args)
+    rollout = joined(args, "rollout")
+    logs = {"primary": args, "rollout": rollout}.get(who)
+    if logs is not None:
+        sl.log(logs, {STEP: 1, "train/x": 0.5}, STEP)
+    sl.finish_tracking(args, exit_code)
+    assert ("ends without a row" in caplog.text) is is_told
+
+
 def test_arguments_that_never_joined_end_nothing(args: Namespace) -> None:
     sl.init_tracking(args)
     sl.finish_tracking(Namespace(), exit_code=3)

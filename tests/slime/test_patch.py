@@ -14,7 +14,7 @@ import pytest
 
 import slime_logging
 from slime_logging.slime.patch import CALLS, MODULES, is_wanted
-from tests.slime.real import CPU, ONE_LINE, VERSIONS, logging_module, needs_peers, unpack
+from tests.slime.real import CPU, ONE_LINE, ROOT, VERSIONS, logging_module, needs_peers, unpack
 
 TRACKING = {name.rpartition(".")[2] for name in MODULES}
 
@@ -52,6 +52,47 @@ def test_every_call_of_a_version_is_one_of_ours_or_left_to_it(trees, version):
     assert {"init_tracking", "log"} <= asked
     assert asked - set(CALLS) == {"configure_logger"}
     assert all(callable(getattr(slime_logging, name)) for name in CALLS)
+
+
+def calls_with(tree: Path, name: str, keyword: str = "") -> list[str]:
+    """The files of a version in which a function of this name is called (with this keyword)."""
+    return [
+        str(file.relative_to(tree))
+        for file in sorted({*tree.glob("*.py"), *tree.glob("slime/**/*.py")})
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) == name
+        and (not keyword or keyword in {one.arg for one in node.keywords})
+    ]
+
+
+@needs_peers
+def test_the_places_of_the_versions_are_those_that_are_documented(trees):
+    """Where the line is written, what it needs, and who tells where the engines' router is."""
+    text = (ROOT / "docs/slime.md").read_text()
+    assert f"```python\n{ONE_LINE}```" in text
+    places = {name: str(logging_module(tree).relative_to(tree)) for name, tree in trees.items()}
+    assert places == {
+        "v0.2.0": "slime/utils/tracking_utils.py",
+        **dict.fromkeys(("v0.2.2", "v0.2.4", "v0.3.0", "v0.3.1"), "slime/utils/logging_utils.py"),
+        "624b824": "slime/observability/logging_utils.py",
+    }
+    assert all(f"`{place}`" in text for place in places.values())
+    further = "update_tracking_open_metrics"
+    has_it = {name for name, tree in trees.items() if further in logging_module(tree).read_text()}
+    assert has_it == {"v0.2.4", "v0.3.0"}
+    told = {
+        name: calls_with(tree, further) or calls_with(tree, "init_tracking", "router_addr")
+        for name, tree in trees.items()
+    }
+    assert told == {
+        "v0.2.0": ["slime/ray/rollout.py"],
+        "v0.2.2": ["slime/ray/rollout.py"],
+        "v0.2.4": ["train.py", "train_async.py"],
+        "v0.3.0": ["train.py", "train_async.py"],
+        "v0.3.1": [],
+        "624b824": [],
+    }
 
 
 def look(tree: Path, environment: dict[str, str]) -> str:

@@ -1,4 +1,6 @@
-"""`slime-logging check --exact` asks slime's and Megatron-LM's own parsers, which are those of ../shared/peers here."""
+"""What the pages on slime and on role files say of slime and Megatron-LM, tried on those of ../shared/peers: above all
+`slime-logging check --exact`, which asks their own parsers.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,16 +32,19 @@ megatron:
       learning_rate: 1.0e-5
 """
 RUN = """
-import json, sys
+import json, runpy, sys
 from slime_logging.cli import main
-for words in json.loads(sys.argv[1]):
+commands, (script, *flags) = map(json.loads, sys.argv[1:])
+for words in commands:
     sys.argv = ["slime-logging", *words]
     try:
         main()
     except SystemExit as stop:
         print("\\0", stop.code, sep="", end="\\0", flush=True)
+sys.argv = [script, *flags]
+runpy.run_path(script, run_name="__main__")
 """
-"""Several commands in one process: slime and Megatron-LM take seconds to load."""
+"""All in one process: slime and Megatron-LM take seconds to load."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +68,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
         "no flag": ["check", "right.yaml", "--exact", "--", *flags, "--lr", "fast"],
         "again": ["check", "right.yaml", "--exact", "--json", "--", *flags, "--lr", "3e-6"],
     }
+    script = [str(Path(__file__).with_name("statements.py")), *flags]
     done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(list(commands.values()))],
+        [sys.executable, "-c", RUN, json.dumps(list(commands.values())), json.dumps(script)],
         cwd=folder,
         env=place.environment() | {"COLUMNS": "160"},
         capture_output=True,
@@ -71,10 +78,16 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
         timeout=240,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert sorted(path.name for path in Path(folder).iterdir()) == ["right.yaml", "wrong.yaml"]
     parts = done.stdout.split("\0")
     found = zip(commands, parts[0::2], parts[1::2], strict=False)
-    return {name: Told(int(code), text) for name, text, code in found}
+    told = {name: Told(int(code), text) for name, text, code in found}
+    return told | {"statements": Told(0, parts[-1].strip().splitlines()[-1])}
+
+
+@pytest.fixture
+def found(told: dict[str, Told]) -> dict[str, Any]:
+    """What was found of the statements, by what they are about."""
+    return json.loads(told["statements"].text)
 
 
 def values(one: Told) -> dict[str, dict[str, object]]:
@@ -119,3 +132,25 @@ def test_the_base_is_that_of_the_flags(told: dict[str, Told]) -> None:
         "critic": 1e-5,
         "reward": 3e-6,
     }
+
+
+def test_flags_reach_slime_by_its_hook_alone(found: dict[str, Any]) -> None:
+    """Its parser drops what it does not know; with its own flags among ours there is a conflict."""
+    assert found["flags that slime does not know"] is False
+    assert found["flags by the hook"] == [True, "here"]
+    assert found["all flags by the hook"] is True
+
+
+def test_the_line_in_its_arguments_makes_values_mean_what_their_flags_would(
+    found: dict[str, Any],
+) -> None:
+    assert found["slime's roles"] == ["1e-2", True, 1e-5, 0.1]
+    assert "did you mean `lr`" in found["our mistakes"]
+    assert found["our roles"] == [0.01, False, None, 0.0]
+
+
+def test_what_slimes_own_tracking_does_is_as_it_is_told(found: dict[str, Any]) -> None:
+    assert (found["no group"], found["never joined"]) == ("TypeError", True)
+    assert found["no step"] == "KeyError"
+    assert found["key in the configuration"] == 2
+    assert found["our calls"] == [None, None]
