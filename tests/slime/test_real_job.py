@@ -91,6 +91,10 @@ def test_ppo_with_a_role_file_and_none_of_slimes_files_changed(place, tmp_path):
     assert (values["weight_decay"], values["critic/weight_decay"]) == (0.1, 0.0)
     assert values["overrides/critic/lr"]["base"] == values["overrides/actor/lr"]["base"] == 1e-6
     assert set(config.roles) >= {"actor", "critic"}
+    assert "overrides follow" not in done.stderr, "by the job's own parser, not by the tables"
+    # slime reads the file with its own function, which leaves what follows from a value as it was
+    assert values["critic/start_weight_decay"] == 0.1
+    assert "start_weight_decay is 0.1, not 0.0" in done.stderr + done.stdout
     assert run.read().name == "blue"
 
 
