@@ -15,7 +15,7 @@ import pytest
 
 from tests.slime.real import FLAGS, PPO, Place, needs_peers
 
-pytestmark = [needs_peers, pytest.mark.xdist_group("slime")]
+pytestmark = needs_peers
 
 RIGHT = """
 megatron:
