@@ -64,8 +64,10 @@ class EngineProbe:
         where there is no answer, which is told once.
         """
         url = read_engines(self._directory)
+        if url is None:
+            return {}
         try:
-            return {} if url is None else numbers(fetch(url))
+            return numbers(fetch(url))
         except (OSError, HTTPException, ValueError) as error:
             if not self._is_told:
                 self._is_told = True
@@ -114,6 +116,9 @@ def _cut(sock: socket.socket) -> None:
 def numbers(page: bytes) -> dict[str, float]:
     """The numbers of a page in Prometheus' form, as
     `system/engines/<metric>/<label>=<value>,...`; the first `MAX_NUMBERS`.
+
+    Raises:
+        ValueError: there are none, so it is some other page.
     """
     found: dict[str, float] = {}
     times: Counter[str] = Counter()
@@ -126,6 +131,8 @@ def numbers(page: bytes) -> dict[str, float]:
             found[name if times[name] == 1 else f"{name}~{times[name]}"] = number[1]
             if len(found) == MAX_NUMBERS:
                 break
+    if not found:
+        raise ValueError("no line of the answer is a metric of Prometheus")
     return found
 
 

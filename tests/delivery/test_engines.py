@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -98,7 +99,8 @@ def test_a_page_is_read_by_metric_and_labels_without_buckets():
     ],
 )
 def test_odd_lines(line, found):
-    read = numbers(line.encode())
+    read = numbers(f"z 1\n{line}".encode())
+    assert read.pop("system/engines/z") == 1.0
     assert read == {f"system/engines/{name}": value for name, value in found.items()}
 
 
@@ -130,7 +132,8 @@ def test_the_time_for_a_hostile_page_is_linear():
         texts += ['a{b="1",' * num, "a{" + "," * num, "\n" * num]
         began = time.process_time()
         for text in texts:
-            numbers("\n".join(text[at : at + 3999] for at in range(0, len(text), 3999)).encode())
+            lines = [text[at : at + 3999] for at in range(0, len(text), 3999)]
+            numbers("\n".join(["z 1", *lines]).encode())
         return time.process_time() - began
 
     seconds(10_000)
@@ -163,6 +166,8 @@ def drip(head: bytes) -> Callable[[socket.socket], None]:
     ("answer", "said"),
     [
         (page("no", "404 Not Found"), "404 Not Found"),
+        (page("<html>\n<b>1</b>\n"), "no line of the answer"),
+        (page(""), "no line of the answer"),
         (page(PAGE, "302 Found"), "302 Found"),
         (b"", ""),
         (b"\x00\xff" * 9, ""),
@@ -177,6 +182,8 @@ def drip(head: bytes) -> Callable[[socket.socket], None]:
     ],
     ids=[
         "404",
+        "another page",
+        "an empty page",
         "redirect",
         "nothing",
         "noise",
@@ -204,6 +211,36 @@ def test_a_wrong_answer_costs_its_numbers_a_bounded_time_and_one_warning(
     if said is not None:
         assert caplog.text.count("no metrics of the engines") == 1
         assert said in caplog.text
+
+
+class Prometheus(BaseHTTPRequestHandler):
+    """Answers in pieces, as servers of today do."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        text = PAGE.encode() if self.path == "/engine_metrics" else b""
+        for part in (text[:100], text[100:]):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, *words: object) -> None: ...
+
+
+def test_a_real_server_is_read(tmp_path, monkeypatch):
+    """Whatever proxy the environment names: the engines are in the cluster."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    run = made(tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Prometheus) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        publish_engines(run, f"http://127.0.0.1:{server.server_port}/engine_metrics")
+        try:
+            assert EngineProbe(run).sample() == NUMBERS
+        finally:
+            server.shutdown()
 
 
 def test_engines_that_come_late_or_move_are_asked_where_they_are(tmp_path):
