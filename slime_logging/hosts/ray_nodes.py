@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 NAMESPACE = "slime_logging"
@@ -39,6 +39,25 @@ def living_nodes() -> list[dict[str, Any]]:
 
     nodes = [node for node in ray.nodes() if node["Alive"]]
     return sorted(nodes, key=lambda node: "node:__internal_head__" not in node["Resources"])
+
+
+def successors(
+    hosts: Mapping[tuple[str, str], str], living: Mapping[str, str]
+) -> dict[tuple[str, str], str]:
+    """For places on nodes that died, the nodes that their hosts have now: of the same host name,
+    whatever their address, and without that directory among the places. Hosts may share a name.
+
+    Args:
+        hosts: (node, directory) of each place -> its host's name.
+        living: node -> its host's name.
+    """
+    taken, found = set(hosts), {}
+    for (node, directory), host in hosts.items():
+        free = (n for n, name in living.items() if name == host and (n, directory) not in taken)
+        if node not in living and (again := next(free, None)) is not None:
+            found[node, directory] = again
+            taken.add((again, directory))
+    return found
 
 
 def make_actor(cls: type, name: str, node: str, *arguments: str, at_once: int = 1) -> Any:

@@ -35,6 +35,7 @@ from slime_logging.hosts.ray_nodes import (
     make_actor,
     me,
     node_where,
+    successors,
     this_node,
 )
 from slime_logging.hosts.relay_status import RelayStatus, bring_by_hand, write_status
@@ -198,7 +199,7 @@ class Receiver:
         assert self._address.directory is not None
         self._directory = RunDirectory(self._address.directory)
         self._copies = Copies(self._directory.path)
-        self._relays: dict[tuple[str, str], tuple[str, Any]] = {}
+        self._relays: dict[tuple[str, str], tuple[str, Any]] = {}  # by node and directory
         self._moved_s = time.monotonic()
         threading.Thread(target=self._watch, name="slime-logging-receiver", daemon=True).start()
 
@@ -213,8 +214,8 @@ class Receiver:
         journals are still written; whether the run is over.
         """
         host, directory, node = where
-        self._copies.keep(f"{host}:{directory}", living)
-        self._relays[host, directory] = node, relay
+        self._copies.keep(f"{node}:{directory}", living)
+        self._relays[node, directory] = host, relay
         return not self._directory.locks.has_living_primary
 
     def _watch(self) -> None:
@@ -230,14 +231,14 @@ class Receiver:
 
     def _make_again(self) -> None:
         """A host whose node died, and that has a node again, gets its relay back."""
-        nodes = living_nodes()
-        living = {node["NodeID"] for node in nodes}
-        hosts = {node["NodeManagerHostname"]: node["NodeID"] for node in nodes}
-        for (host, directory), (node, relay) in list(self._relays.items()):
-            if node not in living and host in hosts:
-                again = make_relay(self._address, Path(directory), hosts[host])
-                self._relays[host, directory] = hosts[host], again
-                end(relay)
+        living = {node["NodeID"]: node["NodeManagerHostname"] for node in living_nodes()}
+        hosts = {place: host for place, (host, _) in self._relays.items()}
+        for (node, directory), again in successors(hosts, living).items():
+            relay = make_relay(self._address, Path(directory), again)
+            host, former = self._relays.pop((node, directory))
+            self._relays[again, directory] = host, relay
+            self._copies.keep(f"{node}:{directory}", [])
+            end(former)
 
 
 def _relay_name(token: str, rest: str) -> str:
