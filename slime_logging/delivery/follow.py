@@ -112,7 +112,7 @@ class Follower:
 
     def _forget_what_is_gone(self) -> None:
         for path, run in list(self._runs.items()):
-            if not (path / RUN_FILE).exists():
+            if not os.path.exists(path / RUN_FILE):  # noqa: PTH110 - Path's own raises
                 _kill(run)
                 del self._runs[path]
 
@@ -182,18 +182,20 @@ def _note(run: Followed, now_s: float) -> None:
     assert run.process is not None
     assert run.spec is not None
     has_ended = run.process.poll() is not None
-    is_closed = _measure(run)
+    try:
+        is_closed, seen = _measure(run), _signature(run.directory)
+    except (TrackingError, OSError) as error:  # a copy that is being written, a disk far away
+        run.state, run.reason, is_closed, seen = "unreadable", str(error), False, ()
     if not has_ended:
         return
     run.process, run.due_s = None, now_s + FIRST_PAUSE_S
-    seen = _signature(run.directory)
     # What is left may be rows that came at the last moment, or the torn end of a killed process's
     # journal: another supervisor tells.
     is_complete = is_closed and (run.num_bytes_left <= 0 or seen == run.tried)
     run.tried = seen
     if is_complete:
         run.state, run.reason, run.seen, run.retry_s = "complete", "", seen, FIRST_PAUSE_S
-    elif not is_closed and seen[0] == run.spec.start:
+    elif not is_closed and seen[:1] == (run.spec.start,):
         _wait_longer(run, now_s)
 
 

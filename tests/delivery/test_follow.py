@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -129,6 +130,27 @@ def test_all_runs_below_a_directory_are_delivered_live_new_ones_too(tmp_path, lo
     assert "a/a  complete" in again.end()
     for name in "ab":
         assert_equal(place / name / name, "tensorboard")
+
+
+def test_a_run_that_is_unreadable_for_a_while_or_removed_stops_nobody(tmp_path, login, nursery):
+    """A copy that is being written, a network disk that fails; then it is delivered to its end."""
+    place = tmp_path / "tracking"
+    for number, name in enumerate("ab"):
+        args = arguments(place, name, "tensorboard")
+        nursery.start(number, args, primary=True, pause_s=0.01)
+        wait_for((place / name / "run.json").exists)
+    node = login(place)
+    wait_for(lambda: node.log.read_text().count("delivering  tensorboard") == 2)
+    file = place / "a" / "run.json"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:100])
+    wait_for(lambda: "a  unreadable" in node.log.read_text())
+    shutil.rmtree(place / "b")
+    file.write_bytes(whole)
+    nursery.kill(0)
+    wait_for(lambda: "a  complete" in node.log.read_text())
+    node.end()
+    assert_equal(place / "a", "tensorboard")
 
 
 def test_a_run_that_its_job_or_another_follower_delivers_is_left_alone(tmp_path, login, nursery):
