@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +58,8 @@ def report(
         is_printed = str(path) == "-"
         if not is_printed:
             _check_place(path)
-        data = page(_gather(directories)).encode()
+        with _memory_for_millions():
+            data = page(_gather(directories)).encode()
         if is_printed:
             typer.echo(data, nl=False)
             return
@@ -87,3 +91,19 @@ def _gather(directories: Sequence[RunDirectory]) -> Report:
     with rows_progress(is_transient=True) as progress:
         task = progress.add_task("reading", total=None)
         return gather(directories, lambda rows: progress.advance(task, rows))
+
+
+@contextmanager
+def _memory_for_millions() -> Iterator[None]:
+    """Values without cycles, so that the collector of garbage would only look through them. And
+    glibc gives freed memory back, and takes it anew for each piece of a journal, unless it has
+    seen a larger block: a tenth of the time.
+    """
+    bytearray(16 << 20)
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slime_logging.roles.equality import same
-from slime_logging.roles.roles import RoleSet
 from slime_logging.values.run import RunConfig
+
+if TYPE_CHECKING:
+    from slime_logging.roles.roles import RoleSet
 
 MISSING = "-"
 """Stands for the value of a role or base that does not have the key."""

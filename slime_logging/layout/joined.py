@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slime_logging.roles.equality import same
-from slime_logging.roles.exact import is_set_at_run_time
-from slime_logging.roles.roles import ROLES
+from slime_logging.roles.slimes import ROLES, is_set_at_run_time
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
 

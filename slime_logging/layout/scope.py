@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from slime_logging.layout.leaves import leaves
 from slime_logging.redaction.redact import Redactor
-from slime_logging.roles.roles import Override, RoleSet, parse_role_file
 from slime_logging.values.json_value import Json
 from slime_logging.values.run import RunConfig
 from slime_logging.values.serialize import arguments_to_json, to_json
+
+if TYPE_CHECKING:
+    from slime_logging.roles.roles import Override, RoleSet
 
 UNPREFIXED_ROLES = ("actor",)
 """Roles whose arguments ARE the un-prefixed ones; slime's rollout manager logs the globals too."""
@@ -80,6 +83,8 @@ def primary_scopes(
     """
     if isinstance(args, RoleConfig):
         return {"": {"env_vars": dict(redactor.config(to_json_mapping(env_vars)))}}
+    from slime_logging.roles.roles import parse_role_file
+
     role_set = parse_role_file(args, getattr(args, "megatron_config_path", None) or None)
     roles = run_roles(args)
     values = role_values(role_set.args.get("actor", args), redactor)
@@ -96,6 +101,8 @@ def possible_scopes(args: Namespace, redactor: Redactor) -> dict[str, dict[str, 
     """
     if isinstance(args, RoleConfig):
         return {}
+    from slime_logging.roles.roles import parse_role_file
+
     role_set = parse_role_file(args, getattr(args, "megatron_config_path", None) or None)
     found: dict[str, dict[str, Json]] = {"": {}}
     for role in set(role_set.args) - set(run_roles(args)):

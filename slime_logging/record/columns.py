@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from operator import attrgetter, le
 from typing import Any
@@ -27,21 +27,27 @@ MAX_NAMES = 4_096
 
 _Value = int | float | str | bool | None | UnsetType
 
-Column = tuple[Sequence[float], Sequence[Json], bool]
-"""The steps of a metric, and as many values, in the order of their rows; whether all of them are
-numbers.
-"""
+Column = tuple[str, Sequence[float], Sequence[Json], float | None]
+"""A metric's name, its steps, as many values in the order of their rows, and their `total`."""
 
-NUMBERS = {int, float}
+
+def total(values: Sequence[Any]) -> float | None:
+    """The sum of values; None where they are not all numbers, or where a whole number is beyond all
+    doubles. True and False are numbers.
+    """
+    try:
+        return sum(values, 0.0)
+    except (TypeError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows over one step key."""
+    """Rows over one step key; their columns can be gone through once."""
 
     step_key: str
     steps: Sequence[float]
-    columns: Mapping[str, Column]
+    columns: Iterable[Column]
 
     @property
     def are_rising(self) -> bool:
@@ -53,12 +59,16 @@ class Rows:
         """Those of the rows whose step is lower."""
         if end == math.inf:
             return self
-        columns: dict[str, Column] = {}
-        for name, (steps, values, are_numbers) in self.columns.items():
-            kept = [n for n, step in enumerate(steps) if step < end]
-            if kept:
-                columns[name] = [steps[n] for n in kept], [values[n] for n in kept], are_numbers
-        return Rows(self.step_key, [step for step in self.steps if step < end], columns)
+        kept = (_before(end, *column) for column in self.columns)
+        return Rows(self.step_key, [step for step in self.steps if step < end], kept)
+
+
+def _before(
+    end: float, name: str, steps: Sequence[float], values: Sequence[Json], _: float | None
+) -> Column:
+    places = [n for n, step in enumerate(steps) if step < end]
+    values = [values[n] for n in places]
+    return name, [steps[n] for n in places], values, total(values)
 
 
 class RowBatch:
@@ -85,17 +95,17 @@ class RowBatch:
 
     def _columns(self, step_key: str, rows: Sequence[Any]) -> Rows:
         steps = [float(row.step) for row in rows]
-        metrics = [row.metrics for row in rows]
-        columns: dict[str, Column] = {}
-        for name, values in zip(self._names, zip(*map(astuple, metrics), strict=True), strict=True):
-            kinds = set(map(type, values))
-            if UnsetType not in kinds:
-                columns[name] = steps, values, kinds <= NUMBERS
-            elif len(kinds) > 1:
-                found = [n for n, value in enumerate(values) if value is not UNSET]
-                of_found = [steps[n] for n in found], [values[n] for n in found]
-                columns[name] = *of_found, kinds - {UnsetType} <= NUMBERS
-        return Rows(step_key, steps, columns)
+        values = zip(*(astuple(row.metrics) for row in rows), strict=True)
+        return Rows(step_key, steps, map(partial(_column, steps), self._names, values))
+
+
+def _column(steps: Sequence[float], name: str, values: Sequence[Any]) -> Column:
+    """Of rows that may not have the metric."""
+    if (found := total(values)) is not None:
+        return name, steps, values, found
+    places = [n for n, value in enumerate(values) if value is not UNSET]
+    values = [values[n] for n in places]
+    return name, [steps[n] for n in places], values, total(values)
 
 
 class RowDecoder:

@@ -23,6 +23,12 @@ from slime_logging.report.scale import (
 
 WIDTH, HEIGHT = 640, 240
 
+LEFT, RIGHT = 104, 28
+"""Room beside the box, for the marks of the axes."""
+
+MARK_GAP, CHAR_WIDTH = 12, 13
+"""Units between the box and a mark of the value axis, and at most for a character of a mark."""
+
 _DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
 
@@ -37,6 +43,12 @@ class Mark:
 
     place: int
     text: str
+
+    @property
+    def squeezed(self) -> int | None:
+        """The width that is left for a mark of the value axis, where its text may be wider."""
+        room = LEFT - MARK_GAP - 2
+        return room if len(self.text) * CHAR_WIDTH > room else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +94,10 @@ class Chart:
 
     @property
     def x_marks(self) -> tuple[Mark, ...]:
-        """The marks of the step axis."""
-        return _marks(self.steps, lambda share: round(share * WIDTH))
+        """The marks of the step axis: each in the middle of its text, as far as there is room."""
+        marks = _marks(self.steps, lambda share: round(share * WIDTH))
+        most = [round(WIDTH + RIGHT - len(mark.text) * CHAR_WIDTH / 2) for mark in marks]
+        return tuple(Mark(min(m.place, end), m.text) for m, end in zip(marks, most, strict=True))
 
     @property
     def y_marks(self) -> tuple[tuple[str, tuple[Mark, ...]], ...]:
@@ -136,18 +150,16 @@ def _line(
     dots: list[str] = []
     data: list[str] = []
     for line in drawn:
-        shares = [
-            (steps.share(each.step), *map(scale.share, (each.low, each.mean, each.high)))
-            for each in line
-        ]
-        means = [_place(x, mean) for x, _, mean, _ in shares]
-        (paths if len(line) > 1 else dots).append(_path(means))
-        if not is_exact:
-            lows = [_place(x, low) for x, low, _, _ in shares]
-            band.append(_path([_place(x, high) for x, _, _, high in shares] + lows[::-1]) + "z")
-            data.append("".join(_encoded(*each) for each in shares))
-        else:
-            data.append("".join(_encoded(x, mean) for x, _, mean, _ in shares))
+        x = steps.shares([each.step for each in line])
+        means = scale.shares([each.mean for each in line])
+        (paths if len(line) > 1 else dots).append(_path(_places(x, means)))
+        if is_exact:
+            data.append(_encoded(x, means))
+            continue
+        lows = scale.shares([each.low for each in line])
+        highs = scale.shares([each.high for each in line])
+        band.append(_path(_places(x, highs) + _places(x, lows)[::-1]) + "z")
+        data.append(_encoded(x, lows, means, highs))
     ends = (
         (None, None, None, None)
         if course.first is None or course.last is None
@@ -174,8 +186,10 @@ def _figure(value: float | None) -> Figure:
     return Figure(text, "" if float(text) == value else full)
 
 
-def _place(x: float, y: float) -> _Place:
-    return round(x * WIDTH), round((1 - y) * HEIGHT)
+def _places(x: Sequence[float], y: Sequence[float]) -> list[_Place]:
+    return [
+        (round(of_x * WIDTH), round((1 - of_y) * HEIGHT)) for of_x, of_y in zip(x, y, strict=True)
+    ]
 
 
 def _path(points: Sequence[_Place]) -> str:
@@ -189,18 +203,16 @@ def _path(points: Sequence[_Place]) -> str:
     return f"M{points[0][0]} {points[0][1]}{rest}"
 
 
-def _encoded(step: float, *values: float) -> str:
-    """One stretch, each number as `Line.data` has it."""
-    whole = _whole(step, 2**24 - 1)
-    text = _PAIRS[whole >> 12] + _PAIRS[whole & 4095]
-    for value in values:
-        whole = _whole(value, 2**18 - 1)
-        text += _PAIRS[whole >> 6] + _DIGITS[whole & 63]
-    return text
+def _encoded(steps: Sequence[float], *values: Sequence[float]) -> str:
+    """Stretches, each number as `Line.data` has it."""
+    texts = [[_PAIRS[n >> 12] + _PAIRS[n & 4095] for n in _whole(steps, 2**24 - 1)]]
+    for shares in values:
+        texts.append([_PAIRS[n >> 6] + _DIGITS[n & 63] for n in _whole(shares, 2**18 - 1)])
+    return "".join(map("".join, zip(*texts, strict=True)))
 
 
-def _whole(share: float, most: int) -> int:
-    return min(most, max(0, round(share * most)))
+def _whole(shares: Sequence[float], most: int) -> list[int]:
+    return [min(most, max(0, round(share * most))) for share in shares]
 
 
 def _marks(scale: Scale, place: Callable[[float], int]) -> tuple[Mark, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from slime_logging.backends.storable import as_double, flatten
-from slime_logging.record.columns import NUMBERS, Rows
+from slime_logging.record.columns import Rows, total
 from slime_logging.record.entries import decode_metrics
 from slime_logging.values.json_value import Json
 from slime_logging.values.samples import references
@@ -35,9 +35,7 @@ def columns_of(records: Iterable[Mapping[str, Any]], refer: Refer) -> list[Rows]
             steps.append(step)
             values.append(value)
     return [
-        Rows(
-            key, steps, {n: (*c, set(map(type, c[1])) <= NUMBERS) for n, c in columns[key].items()}
-        )
+        Rows(key, steps, [(name, *c, total(c[1])) for name, c in columns[key].items()])
         for key, steps in all_steps.items()
     ]
 

@@ -52,8 +52,8 @@ class Stretch:
         return Stretch(
             self.first,
             later.last,
-            min(self.low, later.low),
-            max(self.high, later.high),
+            self.low if self.low < later.low else later.low,
+            self.high if self.high > later.high else later.high,
             self.total + later.total,
             self.num + later.num,
             self.is_start,
@@ -71,14 +71,22 @@ class Course:
     num_gaps: int = 0
     first: Point | None = None
     last: Point | None = None
-    low: float = math.inf
-    high: float = -math.inf
     step_from: float = math.inf
     step_to: float = -math.inf
     _stretches: list[Stretch] = field(default_factory=list)
     _per_stretch: int = 1
     _at_most: int = MAX_STRETCHES
     _begins: bool = True
+
+    @property
+    def low(self) -> float:
+        """The lowest value, however many are joined; infinite where there is none."""
+        return min((each.low for each in self._stretches), default=math.inf)
+
+    @property
+    def high(self) -> float:
+        """The highest value, likewise."""
+        return max((each.high for each in self._stretches), default=-math.inf)
 
     def begin_line(self) -> None:
         """The next point does not follow from the one before: another process, or a start of the
@@ -92,7 +100,7 @@ class Course:
         values: Sequence[float],
         at_most: int = MAX_STRETCHES,
         *,
-        are_rising: bool = False,
+        is_smooth: bool = False,
     ) -> None:
         """Take in points. A step below the one before begins a new line: the run went back to a
         checkpoint.
@@ -101,10 +109,11 @@ class Course:
             steps: of the points.
             values: as many.
             at_most: into how many stretches the course is cut from now on.
-            are_rising: the steps are known to be finite and not to fall.
+            is_smooth: steps and values are known to be finite, and no step to be below the one
+                before.
         """
         self._at_most = at_most
-        if are_rising and math.isfinite(_sum(values)):
+        if is_smooth:
             self._add_run(steps, values)
             return
         begin = 0
@@ -141,7 +150,7 @@ class Course:
         elif steps[0] < self.last[0]:
             self._begins = True
         if self._begins:
-            self._stretches.append(self._stretch(steps, values, 0, 1))
+            self._stretches += _cut(steps, values, 0, 1, 1)
             self._stretches[-1].is_start = True
             self._begins, begin = False, 1
         self.last = (steps[-1], values[-1])
@@ -152,23 +161,10 @@ class Course:
             self._halve()
         room = self._per_stretch - self._stretches[-1].num
         if room > 0 and not self._stretches[-1].is_start and begin < end:
-            later = self._stretch(steps, values, begin, min(end, begin + room))
+            (later,) = _cut(steps, values, begin, min(end, begin + room), room)
             self._stretches[-1] = self._stretches[-1].joined(later)
             begin += room
-        for cut in range(begin, end, self._per_stretch):
-            behind = min(end, cut + self._per_stretch)
-            self._stretches.append(self._stretch(steps, values, cut, behind))
-
-    def _stretch(
-        self, steps: Sequence[float], values: Sequence[float], begin: int, end: int
-    ) -> Stretch:
-        part = values[begin:end]
-        low, high = min(part), max(part)
-        if low < self.low:
-            self.low = low
-        if high > self.high:
-            self.high = high
-        return Stretch(steps[begin], steps[end - 1], low, high, _sum(part), end - begin)
+        self._stretches += _cut(steps, values, begin, end, self._per_stretch)
 
     def _halve(self) -> None:
         """Join the stretches by pairs; across the beginnings of lines only where there are too many
@@ -178,6 +174,19 @@ class Course:
         if len(self._stretches) > self._at_most * 3 // 4:
             self._stretches = _joined(self._stretches, 2, is_across_lines=True)
         self._per_stretch *= 2
+
+
+def _cut(
+    steps: Sequence[float], values: Sequence[float], begin: int, end: int, size: int
+) -> list[Stretch]:
+    """The points from `begin` to `end`, `size` a stretch."""
+    stretches = []
+    for first in range(begin, end, size):
+        last = min(first + size, end) - 1
+        part = values[first : last + 1]
+        of_part = min(part), max(part), _sum(part), len(part)
+        stretches.append(Stretch(steps[first], steps[last], *of_part))
+    return stretches
 
 
 def _sum(values: Sequence[float]) -> float:

@@ -6,10 +6,9 @@ Policy: the directories are hostile input, like for every reader of them.
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -125,8 +124,7 @@ class _Reader:
     def read(self, directory: RunDirectory) -> None:
         """From start to end."""
         self._rewinds = rewinds_of(directory)
-        with _without_collector():
-            self.status = run_status(directory, self)
+        self.status = run_status(directory, self)
         self.config: RunConfig = self._fold.config(self.status.run.roles)
 
     def part(self) -> RunPart:
@@ -171,18 +169,6 @@ class _Reader:
             return
         source = self.sources.of(opening)
         self._references.append(Reference(name=name, step=step, file=file, source=source))
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Millions of values and no cycles: the collector of garbage would only look through them."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _labels(runs: Sequence[RunFile]) -> list[str]:

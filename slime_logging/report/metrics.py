@@ -5,6 +5,7 @@ Policy: memory is bounded: of more lines than `MAX_COURSES` the page says that t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -63,10 +64,10 @@ class Metrics:
     def take(self, source: Source, rows: Rows) -> None:
         """Rows of one process, in their order."""
         are_rising, at_most = rows.are_rising, self._num_stretches()
-        for name, (steps, values, are_numbers) in rows.columns.items():
+        for name, steps, values, total in rows.columns:
             name = clean_text(name)
             numbers: Sequence[float] = values  # type: ignore[assignment]
-            if not are_numbers:
+            if total is None:
                 texts = [v for v in values if not (isinstance(v, bool) or is_number(v))]
                 if texts:
                     self._take_text(source.order, name, texts[-1])
@@ -77,7 +78,8 @@ class Metrics:
                 ]
                 steps, numbers = [s for s, _ in pairs], [v for _, v in pairs]
             if numbers and (course := self._course(source.order, name, rows.step_key)) is not None:
-                course.add_all(steps, numbers, at_most, are_rising=are_rising)
+                is_smooth = are_rising and total is not None and math.isfinite(total)
+                course.add_all(steps, numbers, at_most, is_smooth=is_smooth)
 
     def groups(self, axes: Mapping[str, str]) -> tuple[Group, ...]:
         """The metrics by prefix: those of the run's table of axes first, hosts' system metrics last

@@ -19,7 +19,7 @@ import jinja2
 
 from slime_logging.delivery.status import RunStatus
 from slime_logging.layout.diff import MISSING
-from slime_logging.report.chart import HEIGHT, WIDTH
+from slime_logging.report.chart import HEIGHT, LEFT, MARK_GAP, RIGHT, WIDTH
 from slime_logging.report.gather import Report
 from slime_logging.report.scale import Scale
 from slime_logging.report.texts import shown
@@ -56,6 +56,9 @@ def page(report: Report) -> str:
         most_open=MOST_OPEN,
         width=WIDTH,
         height=HEIGHT,
+        left=LEFT,
+        right=RIGHT,
+        gap=MARK_GAP,
         style=style,
         script=script,
         style_hash=_hash(style),

@@ -35,14 +35,19 @@ class Scale:
     bend: float = 0.0
 
     def share(self, value: float) -> float:
-        """How far a value is on the way from `low` to `high`; also where their difference is too
-        large or small for a double.
-        """
+        """How far a value is on the way from `low` to `high`."""
+        return self.shares([value])[0]
+
+    def shares(self, values: Sequence[float]) -> list[float]:
+        """How far each is; also where the ends differ too much or too little for a double."""
         if self.bend:
             low, high = self._bent(self.low), self._bent(self.high)
-            return (self._bent(value) - low) / (high - low) if high > low else 0.5
-        width = self.high / 2 - self.low / 2
-        return (value / 2 - self.low / 2) / width if width else 0.5
+            places = [self._bent(value) for value in values]
+        else:
+            low, high = self.low / 2, self.high / 2
+            places = [value / 2 for value in values]
+        width = high - low
+        return [(place - low) / width for place in places] if width > 0 else [0.5] * len(places)
 
     def _bent(self, value: float) -> float:
         return math.asinh(value / self.bend / 2)

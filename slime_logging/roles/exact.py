@@ -22,6 +22,7 @@ from slime_logging.roles.asked import Asked
 from slime_logging.roles.equality import alike, identical
 from slime_logging.roles.megatron.option import Option
 from slime_logging.roles.problems import harmless, looks_secret, without_secrets
+from slime_logging.roles.slimes import is_set_at_run_time
 from slime_logging.roles.trial import Parsed, Refusal, Reparse, try_all
 from slime_logging.roles.words import without, words_of
 
@@ -30,19 +31,6 @@ Parses: TypeAlias = MutableMapping[tuple[object, ...], Parsed]
 
 _plain: dict[tuple[object, ...], Parsed] = {}
 """What the last command line gave; whoever uses it compares it with the base first."""
-
-AT_RUN_TIME = (
-    *("rank", "local_rank", "world_size", "wandb_run_id", "tracking_run_dir"),
-    *("num_rollout", "start_rollout_id", "rollout_num_engines", "rollout_num_gpus"),
-    "rollout_external_engine_infos",
-)
-"""Arguments that the driver sets after the command line was parsed."""
-
-
-def is_set_at_run_time(name: str) -> bool:
-    """Whether slime, or tracking, sets this argument after the command line was parsed."""
-    return name in AT_RUN_TIME or name.startswith("sglang_")
-
 
 MAX_MISTAKES = 10
 """Refusals of one entry that are looked for, one after another."""

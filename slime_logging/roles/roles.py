@@ -31,6 +31,7 @@ from slime_logging.roles.megatron.options import OptionTable
 from slime_logging.roles.problems import Problem, message, shown
 from slime_logging.roles.resolution import Override, Resolution
 from slime_logging.roles.rules import RoleValues, topology_differences
+from slime_logging.roles.slimes import ROLES
 from slime_logging.roles.targets import as_yaml
 from slime_logging.roles.tree import Unreadable
 from slime_logging.roles.trial import Reparse
@@ -43,9 +44,6 @@ __all__ = [
     "parse_megatron_role_args",
     "parse_role_file",
 ]
-
-ROLES = ("actor", "critic")
-"""The roles that slime has; a role file may name others (reward, reference, teacher)."""
 
 TABLES = f"the tables of {READ_FROM}"
 EXACT = "the job's own parser and validation"

@@ -66,8 +66,10 @@ class Seen:
 
     def add(self, tables: Any) -> None:
         for rows in tables:
-            for name, (steps, values, are_numbers) in rows.columns.items():
-                assert are_numbers is ({*map(type, values)} <= {int, float})
+            for name, steps, values, total in rows.columns:
+                are_numbers = {*map(type, values)} <= {int, float, bool}
+                is_beyond = any(isinstance(v, int) and abs(v) > 1e308 for v in values)
+                assert (total is not None) is (are_numbers and not is_beyond)
                 self.values += [
                     (rows.step_key, name, repr(s), repr(v))
                     for s, v in zip(steps, values, strict=True)
