@@ -79,7 +79,7 @@ def test_nothing_lies_beside_the_screen(shown: Browser, job: Path, width: int) -
         assert shown.complaints() == []
 
 
-LABELS_BESIDE = """
+NUMBERS_CUT = """
 const found = [];
 for (const figure of document.querySelectorAll('figure')) for (const kind of [0, 1]) {
   figure.classList.toggle('log', kind);
@@ -88,6 +88,9 @@ for (const figure of document.querySelectorAll('figure')) for (const kind of [0,
     const label = text.getBoundingClientRect();
     if (!label.width || label.left < box.left || label.right > box.right) found.push(text.textContent);
   }
+  const end = figure.getBoundingClientRect().right;
+  for (const cell of figure.querySelectorAll('.legend td'))
+    if (cell.getBoundingClientRect().right > end) found.push(cell.textContent);
 }
 return found;
 """
@@ -96,19 +99,23 @@ return found;
 @pytest.mark.parametrize(
     ("first", "last"), [(0, 600_000), (-1.2345e15, -1.2344e15), (-1.5e-106, 1.7e107)]
 )
-def test_labels_of_axes_are_whole(
+def test_numbers_of_charts_are_whole(
     shown: Browser, tmp_path: Path, first: float, last: float
 ) -> None:
-    """However long the numbers beside a chart are: none is cut at its edge, on either scale."""
+    """However long the numbers beside and below a chart are: none is cut at its edge, on either
+    scale.
+    """
     sizes = [-1.2345e-107, 1.7e308, -123456.7, -1.5e-6, -1.5e-106, 7, -1e15]
     row = {f"train/{n}": size for n, size in enumerate(sizes)}
     halves = [
         (role, 0, {name: value / way for name, value in row.items()}, [first, last])
         for role, way in (("actor", 1), ("critic", -3))
     ]
-    shown.open(html_of(write(tmp_path / "run", halves), tmp_path / "page.html"), 400)
-    with shown.seen("labels"):
-        assert shown.ask(LABELS_BESIDE) == []
+    path = html_of(write(tmp_path / "run", halves), tmp_path / "page.html")
+    for width in (400, 800):
+        shown.open(path, width)
+        with shown.seen(f"numbers-{width}"):
+            assert shown.ask(NUMBERS_CUT) == []
 
 
 def test_it_is_dark_in_the_dark(shown: Browser, job: Path) -> None:
