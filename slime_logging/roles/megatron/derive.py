@@ -33,7 +33,7 @@ from slime_logging.roles.megatron.derived import (
     Imply,
     Values,
 )
-from slime_logging.roles.megatron.places import loaded, tokenizer
+from slime_logging.roles.megatron.places import DATASET_FIELDS, datasets, loaded, tokenizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +63,7 @@ def derive(
     found: list[Derived] = []
     for key, value in _from_places(base, values, moved, written):
         if not _equal(values.get(key), value):
-            sources = tuple(name for name in PLACES if name in moved)
+            sources = tuple(name for name in (*PLACES, *DATASETS) if name in moved)
             values[key] = value
             moved.add(key)
             found.append(Derived(key=key, value=value, sources=sources))
@@ -104,7 +104,10 @@ PLACES = (
     *("load", "ref_load", "ref_ckpt_step", "finetune", "no_load_optim", "no_load_rng"),
     *("tokenizer_model", "tokenizer_type", "hf_checkpoint"),
 )
-"""What `places.py` goes by."""
+"""What checkpoints and tokenizers go by in `places.py`."""
+
+DATASETS = ("eval_prompt_data", *(name for names in DATASET_FIELDS.values() for name in names))
+"""What datasets go by."""
 
 
 def _from_places(
@@ -115,6 +118,8 @@ def _from_places(
         found += loaded(base, values, written).items()
     if not moved.isdisjoint(PLACES[6:]):
         found += tokenizer(base, values, written).items()
+    if not moved.isdisjoint(DATASETS):
+        found += datasets(base, values).items()
     return found
 
 

@@ -1,4 +1,4 @@
-"""What validation reads from places: checkpoints, and the model's own configuration.
+"""What validation reads from places: checkpoints, the model's own configuration, and datasets.
 
 Policy: nothing is refused because a file is absent, unless the base's own stands on this machine:
 then the job's files are here, and a missing one is a mistake. Sources as in `derive.py`.
@@ -6,6 +6,7 @@ then the job's files are here, and a missing one is a mistake. Sources as in `de
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,58 @@ WITHOUT_CHECKPOINT: Mapping[str, Any] = {
     "no_load_rng": None,
 }
 """True without a Megatron checkpoint to load, else what their flags say; with their defaults."""
+
+
+DATASET_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "n_samples_per_eval_prompt": ("n_samples_per_eval_prompt", "n_samples_per_prompt"),
+    "temperature": ("eval_temperature", "rollout_temperature"),
+    "top_p": ("eval_top_p", "rollout_top_p"),
+    "top_k": ("eval_top_k", "rollout_top_k"),
+    "max_response_len": ("eval_max_response_len", "rollout_max_response_len"),
+    "stop": ("rollout_stop",),
+    "stop_token_ids": ("rollout_stop_token_ids",),
+    "min_new_tokens": ("eval_min_new_tokens",),
+    "input_key": ("eval_input_key", "input_key"),
+    "label_key": ("eval_label_key", "label_key"),
+    "tool_key": ("eval_tool_key", "tool_key"),
+    "metadata_key": ("metadata_key",),
+    "multimodal_keys": ("multimodal_keys",),
+    "apply_chat_template": ("apply_chat_template",),
+    "apply_chat_template_kwargs": ("apply_chat_template_kwargs",),
+    "custom_rm_path": ("custom_rm_path",),
+}
+"""What a dataset of the evaluation has -> the arguments that it comes from, the first that is
+set.
+"""
+
+DEFAULT_NAME = "aime"
+"""Of a single dataset that is given without a name."""
+
+
+def datasets(base: Values, values: Values) -> dict[str, Any]:
+    """The evaluation's datasets, which slime makes of other arguments; empty where the base has
+    none, of which others could be made.
+    """
+    found = [copy.copy(one) for one in values.get("eval_datasets") or ()]
+    if not found:
+        return {}
+    for one in found:
+        for name, sources in DATASET_FIELDS.items():
+            was, now = _first_set(base, sources), _first_set(values, sources)
+            if was != now and getattr(one, name, None) == was:
+                setattr(one, name, now)
+    said = values.get("eval_prompt_data")
+    if not said or values.get("eval_config") is not None or said == base.get("eval_prompt_data"):
+        return {"eval_datasets": found}
+    said = [DEFAULT_NAME, *said] if len(said) == 1 else said
+    named = [copy.copy(found[0]) for _ in said[::2]]
+    for one, name, path in zip(named, said[::2], said[1::2], strict=False):
+        one.name, one.path = name, path
+    return {"eval_datasets": named, "eval_prompt_data": said}
+
+
+def _first_set(values: Values, names: tuple[str, ...]) -> Any:
+    return next((values[name] for name in names if values.get(name) is not None), None)
 
 
 def has_checkpoint(folder: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,41 @@ def test_an_argument_that_validation_takes_away_is_gone(
     assert found.args["actor"].cuda_graph_impl == "transformer_engine"
     (one,) = [one for one in found.overrides["actor"] if one.key == "external_cuda_graph"]
     assert (one.value, one.source, one.asked) == (None, "derived", True)
+
+
+@dataclass
+class Dataset:
+    """As slime has them."""
+
+    name: str
+    path: str
+    top_p: float | None = None
+    input_key: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("eval_top_p: 0.5", [Dataset("a", "a.jsonl", 0.5, "q"), Dataset("b", "b.jsonl", 0.9, "q")]),
+        (
+            "rollout_top_p: 0.5",
+            [Dataset("a", "a.jsonl", 0.5, "q"), Dataset("b", "b.jsonl", 0.9, "q")],
+        ),
+        ("input_key: x", [Dataset("a", "a.jsonl", 1.0, "x"), Dataset("b", "b.jsonl", 0.9, "x")]),
+        ("eval_prompt_data: [c, c.jsonl]", [Dataset("c", "c.jsonl", 1.0, "q")]),
+        ("eval_prompt_data: c.jsonl", [Dataset("aime", "c.jsonl", 1.0, "q")]),
+        ("lr: 1e-5", [Dataset("a", "a.jsonl", 1.0, "q"), Dataset("b", "b.jsonl", 0.9, "q")]),
+    ],
+)
+def test_the_evaluations_datasets_follow_the_arguments_that_they_are_made_of(
+    line: str, wanted: list[Dataset], pristine: Namespace, tmp_path: Path
+) -> None:
+    """What a dataset has of its own stays; the base's datasets stay as they are."""
+    args = copy.copy(pristine)
+    args.eval_top_p, args.rollout_top_p, args.eval_input_key, args.input_key = None, 1.0, None, "q"
+    args.eval_prompt_data, args.eval_config = ["a", "a.jsonl", "b", "b.jsonl"], None
+    args.eval_datasets = [Dataset("a", "a.jsonl", 1.0, "q"), Dataset("b", "b.jsonl", 0.9, "q")]
+    path = tmp_path / "roles.yaml"
+    path.write_text(f"megatron: [{{role: actor, overrides: {{{line}}}}}]")
+    assert parse_role_file(args, path).args["actor"].eval_datasets == wanted
+    assert [one.top_p for one in args.eval_datasets] == [1.0, 0.9]

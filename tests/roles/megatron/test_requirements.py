@@ -255,6 +255,6 @@ def test_the_rules_name_real_arguments() -> None:
     named = {key for rule in (*REQUIREMENTS, *ADVICE) for key in rule.keys}
     for rule in (*derived.FIRST, *derived.FOLLOWING, *derived.IMPLIED):
         named |= {rule.target, *rule.sources} if not getattr(rule, "is_new", False) else set()
-    named |= {*derived.ALWAYS, *derive.PLACES, *places.WITHOUT_CHECKPOINT}
+    named |= {*derived.ALWAYS, *derive.PLACES, *derive.DATASETS, *places.WITHOUT_CHECKPOINT}
     named |= {argument for _, argument in places.CONFIGURED}
     assert named - KNOWN == set()
