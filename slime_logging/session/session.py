@@ -57,8 +57,9 @@ NEVER_JOINED = (
 )
 
 NO_ROW = (
-    "slime_logging: this run ends without a row: no process of the job logged to it. `slime-logging"
-    " doctor` in the job's environment says where the job's calls of tracking go."
+    "slime_logging: this run ends without a row in %s. `slime-logging doctor` in the job's"
+    " environment says where its calls of tracking go; what hosts wrote that do not see this"
+    " directory is brought to it by `slime-logging merge`."
 )
 
 
@@ -204,4 +205,4 @@ def _settle_with_other_hosts(session: Session, exit_code: int) -> None:
         if absent:
             logger.error(NEVER_JOINED, ", ".join(absent), session.directory.path)
         if exit_code == 0 and session.directory.read().roles and not has_rows(session.directory):
-            logger.warning(NO_ROW)
+            logger.warning(NO_ROW, session.directory.path)
