@@ -81,13 +81,19 @@ def torchrun_job(environ: Mapping[str, str] = os.environ) -> str:
             return str(store.compare_set(_JOB_KEY, "", secrets.token_hex(12)).decode())
     import psutil
 
-    try:
-        parent = psutil.Process(os.getppid())
-        agent = f"{socket.gethostname()} {parent.pid} {parent.create_time()}"
-        names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
-        return " ".join((agent, *(environ.get(name, "") for name in names)))
-    except psutil.Error:
-        return ""
+    with suppress(psutil.Error):
+        for each in psutil.Process().parents():  # a script may be between a worker and its agent
+            if _run_id_of(each) != environ["TORCHELASTIC_RUN_ID"]:
+                return f"{socket.gethostname()} {each.pid} {each.create_time()}"
+    return ""
+
+
+def _run_id_of(process: Any) -> str:
+    import psutil
+
+    with suppress(psutil.AccessDenied):
+        return str(process.environ().get("TORCHELASTIC_RUN_ID", ""))
+    return ""
 
 
 def agents_store(environ: Mapping[str, str] = os.environ) -> Any:
