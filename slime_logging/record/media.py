@@ -15,7 +15,6 @@ text, with a warning.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import os
@@ -46,14 +45,19 @@ class MediaStore:
         directory: the run's.
         stem: the start of the files' names, unique in the run (the journal's name).
         redact: hides the secrets in a text.
+        overwrite: hides those in the bytes of a file that is no text.
     """
 
     def __init__(
-        self, directory: Path, stem: str, redact: Callable[[str], str] = lambda text: text
+        self,
+        directory: Path,
+        stem: str,
+        redact: Callable[[str], str] = lambda text: text,
+        overwrite: Callable[[bytes], bytes] = lambda data: data,
     ) -> None:
         self._directory = directory
         self._stem = stem
-        self._redact = redact
+        self._redact, self._overwrite = redact, overwrite
         self._numbers = itertools.count()
 
     def plain(self, value: object) -> dict[str, Json] | None:
@@ -132,13 +136,15 @@ class MediaStore:
         path = Path(value._path)
         if path.stat().st_size > MAX_FILE_BYTES:
             raise NotKept(f"{path.stat().st_size} bytes")
-        ending = re.sub(r"[^\w.]", "_", "".join(path.suffixes[-2:]))[-20:]
+        ending = re.search(r"((?:\.pts)?\.[A-Za-z0-9]{1,8})?\Z", path.name)
         data = path.read_bytes()
-        with contextlib.suppress(UnicodeDecodeError):  # a chart, a scene, a molecule are texts
+        try:  # a chart, a scene, a molecule are texts
             data = self._redact(data.decode()).encode()
+        except UnicodeDecodeError:
+            data = self._overwrite(data)
         return {
             "media": type(value).__name__.lower(),
-            "file": self.write(data, ending),
+            "file": self.write(data, ending.group() if ending else ""),
             "caption": metric_to_json(getattr(value, "_caption", None)),
         }
 

@@ -61,7 +61,7 @@ class RowWriter:
         self, directory: Path, stem: str, redactor: Redactor, attempt: int | None = None
     ) -> None:
         self.redactor = redactor
-        self.media = MediaStore(directory, stem, redactor.text)
+        self.media = MediaStore(directory, stem, redactor.text, redactor.overwritten)
         self.names = MetricNames(redactor)
         self._attempt = attempt
         self._steps: dict[str, int | float] = {}

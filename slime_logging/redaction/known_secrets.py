@@ -89,6 +89,14 @@ class KnownSecrets:
 
         return replaced(data, self._pattern(), decide, budget)
 
+    def overwritten(self, data: bytes) -> bytes:
+        """Any bytes, with every known secret replaced by as many `x`."""
+
+        def decide(start: int, end: int) -> Replacement:
+            return start, end, "x" * (end - start)
+
+        return replaced(data, self._pattern(), decide, Budget()) if self._names else data
+
     @property
     def source(self) -> str:
         """The pattern that finds every one."""

@@ -57,9 +57,9 @@ class Redactor:
         self._keys: dict[str, str] = {}
         self._hidden: set[str] = set()
         self._placeholders: tuple[int, dict[str, str]] = (0, {})
-        forms = FormRules(hide)
-        self._row_texts = RowTexts(self._known, forms, self._judge, self._shown)
-        self._texts = ConfigTexts(self._known, forms, rules, self._shown)
+        self._forms = FormRules(hide)
+        self._row_texts = RowTexts(self._known, self._forms, self._judge, self._shown)
+        self._texts = ConfigTexts(self._known, self._forms, rules, self._shown)
 
     @classmethod
     def of(
@@ -128,8 +128,8 @@ class Redactor:
         stand, under a secret's name and in an assignment what looks random, and nothing else.
 
         A row costs milliseconds a megabyte. In one that holds thousands of secrets, what is
-        behind the first `MAX_REPLACED` is hidden whole, and behind `MAX_LOOKED_AT` assignments
-        further ones stay.
+        behind the first `MAX_REPLACED` is hidden whole; behind `MAX_LOOKED_AT` addresses and
+        assignments further ones stay, and what begins as a key of OpenAI is hidden unseen.
         """
         # The texts are looked through as one, parted by a byte that no UTF-8 has.
         texts: list[bytes] = []
@@ -174,6 +174,12 @@ class Redactor:
         """
         return self._texts.message(s)
 
+    def overwritten(self, data: bytes) -> bytes:
+        """A file that is no text, with known secrets and tokens overwritten: all else stays where
+        it is, so that a sound still plays.
+        """
+        return self._row_texts.overwritten(data)
+
     def _walk(self, text: Callable[[str], str], *, in_row: bool = False) -> JsonWalk:
         return JsonWalk(self._judge, text, self.key, self._shown, self._known.is_known, in_row)
 
@@ -184,6 +190,7 @@ class Redactor:
             self._placeholders = (len(self._known), made := {})
         if name not in made:
             last = self._known.replace(encoded(leaf(name)), lambda _: "secret", Budget())
+            last = self._forms.hide(last, lambda *_: "secret", True, Budget())
             made[name] = placeholder(last.decode("utf-8", "replace"))
             self._hidden.add(name_in(made[name]))
         return made[name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -25,7 +26,9 @@ Found: TypeAlias = Callable[[str, str], str]
 
 @dataclass
 class Budget:
-    """How much may still be replaced and looked at in a row; without limit for other texts."""
+    """How much may still be replaced, and of the doubtful looked at, in a row; without limit for
+    other texts.
+    """
 
     num_replaced: float = float("inf")
     num_looked_at: float = float("inf")
@@ -55,21 +58,28 @@ def lasting(pattern: str) -> Any:
 
 
 def replaced(
-    data: bytes, finder: Any, decide: Callable[[int, int], Replacement | None], budget: Budget
+    data: bytes,
+    finder: Any,
+    decide: Callable[[int, int], Replacement | None],
+    budget: Budget,
+    *,
+    is_doubtful: bool = False,
+    is_token: bool = False,
 ) -> bytes:
-    """The data with what is found replaced as `decide(start, end)` says; placeholders stay.
+    """The data with what is found replaced as `decide(start, end)` says; placeholders stay, but for
+    tokens written in the shape of one.
 
     Where the budget for replacing ends, the rest of the data up to its next byte of 255 is replaced
-    as a whole; where that for looking ends, the rest stays.
+    as a whole; where that for looking at what is doubtful ends, the rest stays.
     """
     pieces: list[bytes] = []
     done = 0
     for start, end in (match.span() for match in finder.finditer(data)):
-        if start < done or _is_in_placeholder(data, start):
-            continue
-        budget.num_looked_at -= 1
-        if budget.num_looked_at < 0:
+        budget.num_looked_at -= is_doubtful
+        if is_doubtful and budget.num_looked_at < 0:
             break
+        if start < done or (not is_token and _is_in_placeholder(data, start)):
+            continue
         replacement = decide(start, end)
         if replacement is None:
             continue
@@ -111,7 +121,9 @@ def decoded(data: bytes) -> str:
 
 def _is_in_placeholder(data: bytes, at: int) -> bool:
     opened = data.rfind(b"<hidden: ", max(0, at - 4 * MAX_NAME_CHARS - 10), at + 8)
-    return 0 <= opened < at and data.find(b">", opened, at) < 0
+    found = _PLACEHOLDER.match(data, opened) if 0 <= opened < at else None
+    return found is not None and found.end() > at
 
 
+_PLACEHOLDER = re.compile(rb"<hidden: [^<>]{0,400}>")
 _REST = placeholder("rest of a row with too many secrets").encode()

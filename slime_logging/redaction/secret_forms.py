@@ -123,7 +123,7 @@ class FormRules:
     def source(self) -> str:
         """A pattern that finds wherever there may be one."""
         own = [f"(?:{pattern.pattern.decode()})" for pattern in self._own]
-        return "|".join([_TOKENS, _FRAMES, *(form.pattern for _, form in LONG), *own])
+        return "|".join([ANY_TOKEN, _FRAMES, *(form.pattern for _, form in LONG), *own])
 
     def hide(self, data: bytes, found: Found, in_row: bool, budget: Budget) -> bytes:
         """The text, or several between bytes of 255, with every secret of a known shape replaced by
@@ -134,13 +134,18 @@ class FormRules:
             form, start, end = _named(data, start, end)
             secret = data[start:end].decode(errors="replace")
             around = data[max(0, start - 66) : start], data[end : end + 300]
-            if form is None or not _is_secret(form, secret, around, in_row=in_row):
+            if form is not None and form.pattern.startswith("sk-"):
+                budget.num_looked_at -= 1  # names of classes begin so too: `sk-toggleable__control`
+                if budget.num_looked_at >= 0 and not looks_random(secret[3:]):
+                    return None
+            elif form is None or not _is_secret(form, secret, around, in_row=in_row):
                 return None
             return start, end, found(form.label, secret)
 
         for hint, pattern in _SEARCHES:
             if lasting(hint).search(data):
-                data = replaced(data, lasting(pattern), decide, budget)
+                kind = {"is_doubtful" if hint == FRAME_HINT else "is_token": True}
+                data = replaced(data, lasting(pattern), decide, budget, **kind)
         for own in self._own:  # one by one: it may find any byte, that between two texts too
             texts = data.split(b"\xff")
             data = b"\xff".join(_hide_own(text, own, found, budget) for text in texts)
@@ -157,12 +162,12 @@ def _hide_own(data: bytes, pattern: Any, found: Found, budget: Budget) -> bytes:
     return replaced(data, pattern, decide, budget)
 
 
-_TOKENS = f"(?:^|[^A-Za-z0-9])(?:{'|'.join(form.pattern for form in TOKENS)})"
+ANY_TOKEN = f"(?:^|[^A-Za-z0-9])(?:{'|'.join(form.pattern for form in TOKENS)})"
 _FRAMES = "|".join(re.sub(r"(?<!\\)\((?!\?)", "(?:", form.pattern) for form in FRAMES)
 _SEARCHES = (
     *((hint, rf"(?:^|[^\w-])(?:{form.pattern})") for hint, form in LONG),
     (FRAME_HINT, _FRAMES),
-    ("", _TOKENS),
+    ("", ANY_TOKEN),
 )
 """What is searched for one behind the other, each only where its hint is in the text."""
 
@@ -188,8 +193,6 @@ def _named(data: bytes, start: int, end: int) -> tuple[Form | None, int, int]:
 
 
 def _is_secret(form: Form, secret: str, around: tuple[bytes, bytes], *, in_row: bool) -> bool:
-    if form.pattern.startswith("sk-"):
-        return looks_random(secret[3:])  # names of classes: `sk-toggleable__control`
     if form not in FRAMES:
         return True
     password = secret.rpartition(":")[2] if form.label != "discord webhook" else secret

@@ -24,6 +24,9 @@ ADVERSARIAL = {
     "beginnings of web tokens": "-eyJ",
     "tokens": "hf_aB3dE5fG7hJ9kL1mN3pQ ",
     "random assignments": "token=aB3dE5fG7hJ9kL1m,",
+    "addresses without an end": "a:bcd@e.",
+    "classes that begin as keys": "sk-abcdefghijklmnopq ",
+    "tokens in false placeholders": "<hidden: hf_aB3dE5fG7hJ9kL1mN3pQ> ",
     "harmless assignments": "key: iter_0000100_rank, ",
 }
 

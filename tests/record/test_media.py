@@ -98,3 +98,35 @@ def test_an_object_whose_own_code_fails_costs_nothing_but_itself(tmp_path):
     sl.log(args, {"rollout/step": 0, "rollout/image": Broken(), "rollout/x": 1}, "rollout/step")
     sl.finish_tracking(args)
     assert held(args).rows[0].metrics["rollout/x"] == 1
+
+
+def _wav(comment: str) -> bytes:
+    """A sound whose file carries a comment, as editors write them."""
+    note = b"INFOICMT" + len(comment).to_bytes(4, "little") + comment.encode()
+    chunk = b"LIST" + len(note).to_bytes(4, "little") + note
+    form = b"fmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0"
+    data = b"WAVE" + form + chunk + b"data\x04\0\0\0\xff\xfe\x80\x7f"
+    return b"RIFF" + len(data).to_bytes(4, "little") + data
+
+
+@pytest.mark.parametrize("token", ["Zq7kP2mWx9Lr4TnB8vHs", "ghp_" + "aB3dE" * 6])
+def test_a_binary_file_is_stripped_of_secrets_in_its_name_and_its_comments(tmp_path, token):
+    """Its bytes stay where they are, so that it still plays."""
+    import wandb
+
+    path = tmp_path / f"clip.{token}.wav"
+    path.write_bytes(_wav(f"made with {token}, 2 channels "))
+    redactor = Redactor.of({"api_key": "Zq7kP2mWx9Lr4TnB8vHs"}, {})
+    store = MediaStore(tmp_path, "j", redactor.text, redactor.overwritten)
+    kept = store.plain(wandb.Audio(str(path), caption="c"))
+    assert kept["file"] == "media/j-0.wav"
+    data = (tmp_path / kept["file"]).read_bytes()
+    assert data == path.read_bytes().replace(token.encode(), b"x" * len(token))
+
+
+@pytest.mark.parametrize("ending", [".obj", ".glb", ".pts.json"])
+def test_the_endings_by_which_clients_know_a_kind_are_kept(tmp_path, store, ending):
+    import wandb
+
+    (tmp_path / f"scene{ending}").write_text("{}")
+    assert store.plain(wandb.Object3D(str(tmp_path / f"scene{ending}")))["file"].endswith(ending)

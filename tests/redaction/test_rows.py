@@ -339,3 +339,27 @@ def test_a_pattern_of_ones_own_ends_with_its_text(pattern: str) -> None:
     alone = {"x": redactor.text("see internal y"), "xx": "", "xxx": redactor.text("other internal"),
              "xxxx": [redactor.text("xa"), redactor.text("é\nb"), ""]}  # fmt: skip
     assert redactor.row(row) == alone
+
+
+@pytest.mark.parametrize(
+    "text", ["<hidden: {}", "<hidden: {}>", "<hidden: api_key={}", "x <hidden: y\n{}\n"]
+)
+def test_no_text_makes_itself_a_placeholder_around_a_token(text: str) -> None:
+    token = "ghp_" + "aB3dE" * 6
+    redactor = Redactor()
+    hidden = redactor.row({"a": text.format(token)})["a"]
+    assert token[4:] not in str(hidden) and token[4:] not in redactor.text(text.format(token))
+    assert redactor.row({"a": hidden}) == {"a": hidden}
+
+
+@pytest.mark.parametrize("name", ["ghp_{}_key", "{}/api_key", "api_key_{}"])
+def test_a_name_that_holds_a_token_is_shown_without_it(name: str) -> None:
+    given = name.format("ghp_" + "aB3dE" * 6)
+    redactor = Redactor()
+    for shown in (
+        redactor.config({given: "x y"}),
+        redactor.row({given: KEY}),
+        redactor.text(f"{given}: {KEY}"),
+    ):
+        assert "aB3dE" not in str(shown)
+    assert "aB3dE" not in str(redactor.hidden)

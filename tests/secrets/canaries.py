@@ -12,6 +12,8 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
+import tempfile
 import urllib.parse
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,17 @@ _SHAPES = {
     "image text": "{}",
     "table cell by column": "{}",
     "table cell by form": "r8_{}",
+    "caption in a list": "npm_{}abcdefghijk",
+    "html": "{}",
+    "sound caption": "pplx-{}",
+    "sound name": "hvs.{}",
+    "sound comment": "ghp_{}",
+    "cell of a frame": "{}",
+    "text of an array": "glpat-{}",
+    "long text": "dckr_pat_{}",
+    "sample text": "{}",
+    "sample by column": "{}",
+    "sample name": "ya29.{}",
     "exception of an object": "{}",
     "training exception": "{}",
     "address of mlflow": "{}",
@@ -153,6 +166,8 @@ def arguments() -> dict[str, Any]:
 
 def metrics() -> dict[str, Any]:
     """A row with secrets in names and values, but for the step."""
+    import numpy
+    import pandas
     import wandb
 
     s = SECRETS
@@ -174,7 +189,35 @@ def metrics() -> dict[str, Any]:
         "rollout/image": wandb.Image(_picture(), caption=f"sent with {s['image caption']}"),
         "rollout/picture": _picture(),
         "rollout/table": _table(),
+        "rollout/images": [
+            wandb.Image(_picture(), caption=f"by {s['caption in a list']}"),
+            _picture(),
+        ],
+        "rollout/html": wandb.Html(f"<p>sent with api_key={s['html']}</p>"),
+        "rollout/sound": _sound(),
+        "rollout/frame": pandas.DataFrame({"prompt": ["a"], "api_key": [s["cell of a frame"]]}),
+        "rollout/array": numpy.array([f"uses {s['text of an array']}"] * 100),
     }
+
+
+def long_text() -> str:
+    """Longer than what stands in a row: it is whole in a file of the run."""
+    return f"{'so it goes ' * 100_000}{SECRETS['long text']} and {SECRETS['env by name']}"
+
+
+def samples() -> list[dict[str, Any]]:
+    """Samples with secrets in texts, names and columns."""
+    s = SECRETS
+    return [
+        {
+            "rollout/step": 1,
+            "prompt": f"call it with api_key={s['sample text']}",
+            "api_key": s["sample by column"],
+            f"by {s['sample name']}": 1,
+            "completion": [f"I see {s['env by name']}"],
+            "reward": 0.5,
+        }
+    ]
 
 
 class Unreadable:
@@ -215,6 +258,16 @@ def _picture() -> Any:
     exif[0x010E] = f"api_key={SECRETS['image text']}"
     picture.info["exif"] = exif.tobytes()
     return picture
+
+
+def _sound() -> Any:
+    """A sound whose file has a secret in its name and another in its comment."""
+    import wandb
+
+    path = Path(tempfile.mkdtemp(dir=os.environ["GIVEN"]), f"{SECRETS['sound name']}.wav")
+    note = f"by {SECRETS['sound comment']} {SECRETS['env by name']}".encode()
+    path.write_bytes(b"RIFF\xff\0\0\0WAVELIST" + note + b"data\x04\0\0\0\xff\xfe\x80\x7f")
+    return wandb.Audio(str(path), caption=f"with {SECRETS['sound caption']}")
 
 
 def _table() -> Any:

@@ -27,6 +27,7 @@ class LoudScreen(Screen):
         super().show(progress)
         row = {**canaries.metrics(), "rollout/step": progress.done}
         slime_logging.log(None, row, "rollout/step")
+        slime_logging.log_samples(None, canaries.samples(), "rollout/step")
         slime_logging.log_config(None, canaries.late_config(), role="critic")
         slime_logging.log(None, row, f"{canaries.SECRETS['env password']}/step")
         if progress.done == progress.total:

@@ -21,6 +21,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.secrets.canaries import core
 
@@ -55,6 +56,7 @@ class Search:
     def __init__(self, canaries: Mapping[str, str]) -> None:
         self._cores = {name: core(name).lower().encode() for name in canaries}
         self._needles = {name: needles(secret, core(name)) for name, secret in canaries.items()}
+        self._any = self._any_needle()
         self.num_bytes = 0
         self.num_views = 0
 
@@ -64,6 +66,8 @@ class Search:
         for view in views(data):
             self.num_bytes += len(view)
             self.num_views += 1
+            if not self._any.search(view):
+                continue
             lower = view.lower()
             for name, needle in self._cores.items():
                 if needle in lower:
@@ -71,6 +75,16 @@ class Search:
             for name, forms in self._needles.items():
                 found |= {f"{name} as {form}" for form, needle in forms.items() if needle in view}
         return found
+
+    def _any_needle(self) -> Any:
+        """Finds out in one pass whether there is anything: nearly always there is not."""
+        import re2
+
+        options = re2.Options()
+        options.encoding, options.max_mem = re2.Options.Encoding.LATIN1, 1 << 28
+        cores = [b"(?i:" + re.escape(needle) + b")" for needle in self._cores.values()]
+        forms = [re.escape(form) for forms in self._needles.values() for form in forms.values()]
+        return re2.compile(b"|".join([*cores, *forms]), options)
 
     def text(self, text: str) -> set[str]:
         """The same for a text."""

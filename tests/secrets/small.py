@@ -33,7 +33,9 @@ def main() -> None:
     )
     try:
         with slime_logging.tracked(args):
-            slime_logging.log(args, {**canaries.metrics(), "rollout/step": 1}, "rollout/step")
+            row = {**canaries.metrics(), "rollout/long": canaries.long_text(), "rollout/step": 1}
+            slime_logging.log(args, row, "rollout/step")
+            slime_logging.log_samples(args, canaries.samples(), "rollout/step")
             slime_logging.log_config(args, canaries.late_config())
             if not is_offline:
                 time.sleep(4)  # for the clients to find out

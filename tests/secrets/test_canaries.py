@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from tests.backends.mlflow_server import MlflowServer
 from tests.secrets import canaries
 from tests.secrets.relay import Relay
-from tests.secrets.search import Search
+from tests.secrets.search import Search, needles
 from tests.secrets.world import World
 from tests.wandb_server import WandbServer
 
@@ -33,7 +35,26 @@ class Online:
 
 
 @pytest.fixture(scope="module")
-def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
+def small_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[World]]]:
+    """Two small jobs, which mostly wait: under way while the large one is."""
+    with ThreadPoolExecutor() as pool:
+        yield {
+            name: pool.submit(_small_job, tmp_path_factory.mktemp(name) / "world", name)
+            for name in ("offline", "broken")
+        }
+
+
+def _small_job(root: Path, name: str) -> World:
+    world = World(root)
+    done = world.start(sys.executable, "-m", "tests.secrets.small", name, *canaries.argv())
+    assert done.returncode == 0, done.stderr[-3000:].decode()
+    return world
+
+
+@pytest.fixture(scope="module")
+def online(
+    tmp_path_factory: pytest.TempPathFactory, small_jobs: dict[str, Future[World]]
+) -> Iterator[Online]:
     """The job with every tracker, W&B and MLflow on servers."""
     root = tmp_path_factory.mktemp("online")
     (root / "mlflow").mkdir()
@@ -43,7 +64,8 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
     world = World(root / "world")
     try:
         command = [sys.executable, "-m", "tests.secrets.job", TRACKERS, *canaries.argv()]
-        done = world.start(*command, ONLINE=wandb.url, MLFLOW=f"http://127.0.0.1:{relay.port}")
+        servers = {"ONLINE": wandb.url, "MLFLOW": f"http://127.0.0.1:{relay.port}"}
+        done = world.start(*command, is_watched=True, **servers)
         assert done.returncode == 0, done.stderr[-3000:].decode()
         yield Online(world, wandb, relay, root / "mlflow")
     finally:
@@ -53,21 +75,15 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
 
 
 @pytest.fixture(scope="module")
-def offline(tmp_path_factory: pytest.TempPathFactory) -> World:
+def offline(small_jobs: dict[str, Future[World]]) -> World:
     """A job with W&B offline and MLflow in a file."""
-    world = World(tmp_path_factory.mktemp("offline") / "world")
-    done = world.start(sys.executable, "-m", "tests.secrets.small", "offline", *canaries.argv())
-    assert done.returncode == 0, done.stderr[-3000:].decode()
-    return world
+    return small_jobs["offline"].result()
 
 
 @pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> World:
+def broken(small_jobs: dict[str, Future[World]]) -> World:
     """A job that fails, and whose W&B server is not there."""
-    world = World(tmp_path_factory.mktemp("broken") / "world")
-    done = world.start(sys.executable, "-m", "tests.secrets.small", "broken", *canaries.argv())
-    assert done.returncode == 0, done.stderr[-3000:].decode()
-    return world
+    return small_jobs["broken"].result()
 
 
 @pytest.fixture
@@ -78,6 +94,15 @@ def search() -> Search:
 def test_there_are_canaries_in_every_place() -> None:
     """More than thirty, each with a text of its own."""
     assert len({canaries.core(name) for name in canaries.SECRETS}) == len(canaries.SECRETS) >= 50
+
+
+def test_the_search_finds_each_canary_in_each_form(search: Search) -> None:
+    """Among other bytes, of any value."""
+    around = bytes(range(256))
+    for name, secret in canaries.SECRETS.items():
+        for form, needle in needles(secret, canaries.core(name)).items():
+            assert f"{name} as {form}" in search.bytes(around + needle + around)
+        assert f"{name} as text" in search.bytes(around + canaries.core(name).swapcase().encode())
 
 
 def test_nothing_is_on_the_disk(online: Online, search: Search) -> None:
@@ -141,19 +166,32 @@ def test_the_key_is_not_in_the_environment_of_wandbs_client(online: Online, sear
 def test_commands_print_nothing(broken: World, search: Search) -> None:
     """Nor leave anything behind in a cursor: of the run, of the environment, of an address that they were given."""
     run, address = str(broken.run), f"mlflow_tracking_uri={canaries.address('address of mlflow')}"
-    codes = [
-        broken.start("slime-logging", *command).returncode
-        for command in (
-            ["show", run],
-            ["show", run, "--json"],
-            ["diff", run, "--json"],
-            ["report", run],
-            ["check", str(broken.root / "given" / "roles.yaml"), "--", *canaries.argv()],
-            ["verify", run, "--of", "mlflow", "-o", address],
-            ["sync", run, "--to", "mlflow", "-o", address, "--timeout", "2"],
-        )
+    tracking, copy = str(broken.run.parent), broken.root / "work" / "copy" / broken.run.name
+    shutil.copytree(broken.run, copy)
+    expected = [
+        (["show", run], 0),
+        (["show", run, "--json"], 0),
+        (["show", run, "--samples"], 0),
+        (["show", run, "--samples", "--json"], 0),
+        (["diff", run, "--json"], 0),
+        (["diff", run, str(copy)], 0),
+        (["report", run], 0),
+        (["list", "--tracking-dir", tracking], 0),
+        (["list", "--tracking-dir", tracking, "--json"], 0),
+        (["watch", run], 0),
+        (["doctor", "--", *canaries.argv(), "--use-wandb"], None),
+        (["merge", run, str(copy), "--into", run], 0),
+        (["check", str(broken.root / "given" / "roles.yaml"), "--", *canaries.argv()], None),
+        (["verify", run, "--of", "mlflow", "-o", address], 1),
+        (["sync", run, "--to", "mlflow", "-o", address, "--timeout", "2"], 1),
     ]
-    assert codes[:4] + codes[5:] == [0, 0, 0, 0, 1, 1]
+    words = json.dumps([command for command, _ in expected])
+    (broken.root / "given" / "commands.json").write_text(words)
+    done = broken.start(sys.executable, "-m", "tests.secrets.commands")
+    codes = json.loads((broken.root / "work" / "codes.json").read_bytes())
+    assert done.returncode == 0
+    both = list(zip(codes, expected, strict=True))
+    assert [(code, each) for code, each in both if each[1] not in (code, None)] == []
     assert broken.leaks(search) == {}
     assert "<hidden: " in (broken.root / "out").read_text()
 

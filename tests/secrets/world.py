@@ -56,9 +56,15 @@ class World:
         }
 
     def start(
-        self, *command: str, timeout_s: float = 120.0, **environment: str
+        self,
+        *command: str,
+        timeout_s: float = 120.0,
+        is_watched: bool = False,
+        **environment: str,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a process to its end in this world, and keep an eye on its children."""
+        """Run a process to its end in this world, and keep an eye on its children if wanted: a look at every process
+        of the machine, ten times a second, is not for nothing.
+        """
         with (self.root / "out").open("ab") as out, (self.root / "err").open("ab") as err:
             process = subprocess.Popen(
                 command,
@@ -70,9 +76,11 @@ class World:
                 umask=0,
             )
             watch = threading.Thread(target=self._watch, args=(process.pid,), daemon=True)
-            watch.start()
+            if is_watched:
+                watch.start()
             code = process.wait(timeout_s)
-            watch.join()
+            if is_watched:
+                watch.join()
         return subprocess.CompletedProcess(
             command, code, (self.root / "out").read_bytes(), (self.root / "err").read_bytes()
         )
