@@ -12,7 +12,8 @@ Values = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """`is_broken(values)` is a mistake, for the reason and with the fix given; `keys` are the
-    arguments it looks at. `is_late` where validation lets it pass, and the scheduler refuses it.
+    arguments it looks at. `is_late` where validation lets it pass, and the scheduler refuses it;
+    `is_of_flags` where the flag itself is refused, so that null, which leaves it out, is not.
     """
 
     keys: tuple[str, ...]
@@ -20,3 +21,4 @@ class Requirement:
     reason: str
     fix: str
     is_late: bool = False
+    is_of_flags: bool = False

@@ -48,10 +48,11 @@ def broken(values: Values, written: Values) -> list[tuple[str, Requirement]]:
     """The requirements that a role's arguments break, each with the argument of the role file to
     blame.
     """
+    flags = {key: value for key, value in written.items() if value is not None}
     return [
         (_first(rule.keys, written), rule)
         for rule in REQUIREMENTS
-        if _applies(rule.keys, rule.is_broken, values, written)
+        if _applies(rule.keys, rule.is_broken, values, flags if rule.is_of_flags else written)
     ]
 
 

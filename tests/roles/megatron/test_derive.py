@@ -155,6 +155,8 @@ FOLLOWED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"enable_gloo_process_groups": False, "check_for_nan_in_loss_and_grad": False},
     ),
     ("rl_use_sequence_packing: true", {}, {"consumed_train_bins": 0}),
+    ("encoder_seq_length: null", {}, {}),
+    ("encoder_num_layers: null", {}, {}),
     ("perform_rl_step: true", {}, {"grpo_samples_per_iteration": 64}),
     ('phase_transition_iterations: "200, 100"', {}, {"phase_transition_iterations": [100, 200]}),
     ("enable_cuda_graph: true", {}, {"cuda_graph_impl": "local"}),
