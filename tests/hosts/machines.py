@@ -135,8 +135,19 @@ class Machines:
                 continue
         return found
 
-    def start_ray(self, number: int, *, num_cpus: int = 4) -> None:
-        """Start a Ray node on a host: host 1 is the head."""
+    def start_ray(self, *numbers: int, num_cpus: int = 4) -> None:
+        """Start a Ray node on each of these hosts at once: host 1 is the head."""
+        for number in numbers:
+            self._begin_ray(number, num_cpus)
+        deadline = time.monotonic() + 90
+        for number in numbers:
+            log = self.on_disk(number) / "ray.log"
+            while "Ray runtime started" not in log.read_text():
+                if time.monotonic() > deadline:
+                    raise TimeoutError(log.read_text()[-3000:])
+                time.sleep(0.1)
+
+    def _begin_ray(self, number: int, num_cpus: int) -> None:
         role = ["--head", "--port=6379", f"--temp-dir={self.disk}/r", "--include-dashboard=false"]
         if number > 1:
             role = [f"--address={self.address(1)}:6379"]
@@ -152,12 +163,6 @@ class Machines:
             "--object-store-memory=100000000",
         ]
         self.popen(number, *command, env=RAY, log="ray.log")
-        deadline = time.monotonic() + 90
-        while time.monotonic() < deadline:
-            if "Ray runtime started" in (self.on_disk(number) / "ray.log").read_text():
-                return
-            time.sleep(0.2)
-        raise TimeoutError((self.on_disk(number) / "ray.log").read_text()[-3000:])
 
 
 RAY = {

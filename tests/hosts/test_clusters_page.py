@@ -24,8 +24,7 @@ def test_the_script_for_ray_without_a_shared_directory_is_one_run_on_two_hosts()
     section = page.partition("\n## Ray, without a shared directory\n")[2]
     (typed,) = re.findall(r"(?ms)^```text\n(export RAY_ADDRESS=auto.*?)^```$", section)
     with Machines(2) as machines:
-        for number in (1, 2):
-            machines.start_ray(number, num_cpus=1)
+        machines.start_ray(1, 2, num_cpus=1)
         script = f"cd {machines.disk}\n{program}\n{typed}"
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = machines.run(1, "bash", "-euc", script, env={**RAY, "PATH": path})

@@ -39,8 +39,7 @@ pytestmark = [needs_namespaces(), pytest.mark.slow, pytest.mark.xdist_group("mac
 def machines() -> Iterator[Machines]:
     pytest.importorskip("ray")
     with Machines(2) as both:
-        both.start_ray(1)
-        both.start_ray(2)
+        both.start_ray(1, 2)
         yield both
 
 
