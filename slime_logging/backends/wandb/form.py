@@ -12,9 +12,10 @@ can be compared with what is read:
 - keys that W&B reserves, and the empty key (its client drops the value), get a prefix;
 - integers beyond 2**53 are floats in rows (W&B's charts have no others), and text in the
   configuration;
-- texts and lists longer than `MAX_VALUE_BYTES` are shortened with a mark of their length, and a row
-  of more than `MAX_LINE_BYTES` is split into several history rows with the same step: the client
-  skips longer lines without a word to its caller.
+- texts and lists of `MAX_VALUE_BYTES` are whole: as much as the journal itself holds; longer ones,
+  and longer texts of a configuration, are shortened with a mark of their length, and a row of more
+  than `MAX_LINE_BYTES` is split into several history rows with the same step: the client skips
+  longer lines without a word to its caller.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ RESERVED_PREFIX = "user"
 EMPTY_KEY = "(empty key)"
 EMPTY_MAPPING = "{}"
 MAX_EXACT_INT = 2**53
-MAX_VALUE_BYTES = 1 << 20
+MAX_VALUE_BYTES = 4 << 20
+MAX_CONFIG_TEXT_BYTES = 1 << 20
 MAX_LINE_BYTES = 4 << 20
 _SIZED = frozenset({str, list})
 
@@ -145,7 +147,7 @@ def _metric_value(value: Any) -> Any:
         return _shortened(_text(value))
     if isinstance(value, (list, tuple)):
         items = [_listed(item) for item in value]
-        num_bytes = len(json.dumps(items))
+        num_bytes = _num_bytes(items)
         return (
             items
             if num_bytes <= MAX_VALUE_BYTES
@@ -179,13 +181,19 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= MAX_VALUE_BYTES // 4:
+def _shortened(text: str, most_bytes: int = MAX_VALUE_BYTES) -> str:
+    if len(text) <= most_bytes // 4:
         return text
     num_bytes = len(text.encode())
-    if num_bytes <= MAX_VALUE_BYTES:
+    if num_bytes <= most_bytes:
         return text
-    return f"{text[: MAX_VALUE_BYTES // 4]}... <{num_bytes} bytes: too long for W&B>"
+    return f"{text[: most_bytes // 4]}... <{num_bytes} bytes: too long for W&B>"
+
+
+def _num_bytes(value: Any) -> int:
+    """As a line holds it, which the client writes again in UTF-8."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _parts(metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -198,9 +206,8 @@ def _parts(metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
     part: dict[str, Any] = {}
     part_bytes = 0
     for key, value in metrics.items():
-        num_bytes = len(json.dumps(key)) + (
-            len(json.dumps(value)) if isinstance(value, (str, list)) else 32
-        )
+        is_sized = isinstance(value, (str, list))
+        num_bytes = _num_bytes(key) + (_num_bytes(value) if is_sized else 32)
         if part and part_bytes + num_bytes > MAX_LINE_BYTES:
             yield part
             part, part_bytes = {}, 0
@@ -230,7 +237,7 @@ def _config_value(value: Json) -> Json:
     if isinstance(value, (list, tuple)):
         return [_config_value(item) for item in value]
     if isinstance(value, str):
-        return _shortened(_text(value))
+        return _shortened(_text(value), MAX_CONFIG_TEXT_BYTES)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_EXACT_INT:
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):
