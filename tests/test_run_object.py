@@ -231,7 +231,9 @@ def test_processes_of_one_torchrun_are_one_run_without_a_name(here, monkeypatch)
         monkeypatch.setenv(name, value)
     first = join(name=None)
     assert join(name=None, role="x").id == first.id
-    monkeypatch.setenv("MASTER_PORT", "2")
+    monkeypatch.setenv("MASTER_PORT", "2")  # as after a restart, where the agents share no store
+    assert join(name=None, role="y").id == first.id
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "another")
     assert join(name=None).id != first.id
     for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name)

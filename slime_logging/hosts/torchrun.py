@@ -81,10 +81,11 @@ def torchrun_job(environ: Mapping[str, str] = os.environ) -> str:
             return str(store.compare_set(_JOB_KEY, "", secrets.token_hex(12)).decode())
     import psutil
 
+    run_id = environ["TORCHELASTIC_RUN_ID"]
     with suppress(psutil.Error):
         for each in psutil.Process().parents():  # a script may be between a worker and its agent
-            if _run_id_of(each) != environ["TORCHELASTIC_RUN_ID"]:
-                return f"{socket.gethostname()} {each.pid} {each.create_time()}"
+            if _run_id_of(each) != run_id:
+                return f"{socket.gethostname()} {each.pid} {each.create_time()} {run_id}"
     return ""
 
 
