@@ -60,13 +60,13 @@ LONG = (
     "tests/slime/test_patch.py::test_the_line",
     "tests/slime/test_patch.py::test_the_variable_replaces",
     "tests/slime/test_real_job.py::test_ppo",
+    "tests/slime/test_statements.py",
     "tests/bench/",
 )
 """Whole clusters, real jobs of other projects and hundreds of kills: marked `long`, and run by `make proofs`."""
 
 FIRST = (
     "tests/slime/test_real_job.py",
-    "tests/slime/test_statements.py",
     "tests/roles/test_oracle.py",
     "tests/docs/test_docs.py::test_what_is_written_works",
     "tests/hosts/test_clusters_page.py",

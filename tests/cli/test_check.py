@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -180,3 +181,49 @@ def test_a_parser_in_the_current_directory_is_found(
     result = check(str(path))
     assert result.exit_code == 1
     assert "check with --parser MODULE:NAME" in " ".join(result.output.split())
+
+
+def test_exact_loads_the_parsers_that_are_installed_and_keeps_their_prints_aside(
+    tmp_path: Path,
+) -> None:
+    """slime loads Megatron-LM as it parses; arguments of its classes come back all the same."""
+    files = {
+        "megatron_like.py": "import enum\nprint('loaded')\nclass Backend(enum.Enum):\n    flash = 1\n",
+        "slime/backends/megatron_utils/arguments.py": "import megatron_like\n",
+        "slime/utils/arguments.py": (
+            "import argparse, sys\n"
+            "def parse_args():\n"
+            "    from megatron_like import Backend\n"
+            "    sys.stderr.fileno()\n"
+            "    parser = argparse.ArgumentParser()\n"
+            "    parser.add_argument('--lr', type=float)\n"
+            "    parser.add_argument('--hidden-size', type=int, default=64)\n"
+            "    args = parser.parse_args()\n"
+            "    assert args.hidden_size == 64, 'the checkpoint says 64'\n"
+            "    args.attention_backend, args.twice = Backend.flash, 2 * args.lr\n"
+            "    return args\n"
+        ),
+        "right.yaml": "megatron: [{role: critic, overrides: {lr: 1e-5}}]",
+        "wrong.yaml": "megatron: [{role: critic, overrides: {hidden_size: 128}}]",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    reports = {}
+    for name in ("right", "wrong"):
+        words = ["check", f"{name}.yaml", "--exact", "--json", "--", "--lr", "1e-6"]
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name("slime-logging")), *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        reports[name] = done.returncode, json.loads(done.stdout)
+    code, report = reports["right"]
+    assert (code, report["basis"]) == (0, "the job's own parser and validation")
+    assert {row["argument"]: row["roles"]["critic"] for row in report["differences"]}[
+        "twice"
+    ] == 2e-5
+    code, report = reports["wrong"]
+    assert (code, "the checkpoint says 64" in report["mistakes"][0]["reason"]) == (1, True)
