@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import threading
 from argparse import Namespace
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import slime.utils.arguments as arguments
+import wandb
 from slime.observability import logging_utils, wandb_utils
 
 import slime_logging
@@ -64,6 +68,46 @@ def roles(found: dict, args: Namespace) -> None:
     found["our roles"] = [getattr(ours, name, None) for name in names]
 
 
+class Door(BaseHTTPRequestHandler):
+    """A W&B server that lets nobody in, and counts who knocks."""
+
+    num_asked = 0
+
+    def do_POST(self) -> None:
+        Door.num_asked += 1
+        self.send_error(401)
+
+    do_GET = do_POST
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def runs_of_wandb(found: dict, args: Namespace) -> None:
+    """slime's own W&B runs: offline two of them, one after the other, then one that says it is off."""
+    server = HTTPServer(("127.0.0.1", 0), Door)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    os.environ |= {
+        "WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}",
+        "WANDB_API_KEY": "0123456789" * 4,
+        "WANDB_INIT_TIMEOUT": "5",
+    }
+    args = Namespace(**vars(args) | {"use_wandb": True, "wandb_group": "g", "wandb_dir": "."})
+    args.wandb_random_suffix = False
+    args.wandb_project, args.wandb_mode, args.wandb_run_id = "p", "offline", "mine"
+    wandb_utils.init_wandb_primary(args)
+    found["run id"] = args.wandb_run_id == "mine"
+    wandb.finish()
+    wandb_utils.init_wandb_secondary(args, role="actor")
+    wandb.finish()
+    folders = [path.name for path in Path("wandb").glob("offline-run-*")]
+    found["offline runs"] = sum(name.endswith(args.wandb_run_id) for name in folders)
+    args.wandb_mode = "disabled"
+    found["refused at the start"] = refusal(wandb_utils.init_wandb_primary, args) is not None
+    found["asked though disabled"] = Door.num_asked > 0
+    server.shutdown()
+
+
 def calls(found: dict, args: Namespace) -> None:
     """slime's own calls of tracking, before ours take their place."""
     args.use_wandb, args.wandb_mode, args.wandb_group = True, "offline", None
@@ -88,6 +132,7 @@ def main() -> None:
     found: dict = {}
     args = flags(found)
     roles(found, args)
+    runs_of_wandb(found, args)
     calls(found, args)
     print(json.dumps(found))
 

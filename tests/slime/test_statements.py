@@ -79,9 +79,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     parts = done.stdout.split("\0")
-    found = zip(commands, parts[0::2], parts[1::2], strict=False)
-    told = {name: Told(int(code), text) for name, text, code in found}
-    return told | {"statements": Told(0, parts[-1].strip().splitlines()[-1])}
+    each = zip(commands, parts[0::2], parts[1::2], strict=False)
+    told = {name: Told(int(code), text) for name, text, code in each}
+    (found,) = (line for line in parts[-1].splitlines() if line.startswith("{"))
+    return told | {"statements": Told(0, found)}
 
 
 @pytest.fixture
@@ -154,3 +155,5 @@ def test_what_slimes_own_tracking_does_is_as_it_is_told(found: dict[str, Any]) -
     assert found["no step"] == "KeyError"
     assert found["key in the configuration"] == 2
     assert found["our calls"] == [None, None]
+    assert (found["run id"], found["offline runs"]) == (False, 2)
+    assert (found["refused at the start"], found["asked though disabled"]) == (True, True)
