@@ -8,6 +8,7 @@ import collections
 import decimal
 import fractions
 import math
+import sys
 import threading
 import types
 
@@ -180,16 +181,20 @@ def test_a_mapping_that_another_thread_changes_costs_nothing(tmp_path):
             shared["extra"] = 1
             del shared["extra"]
 
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # more often than usual, in the middle of a row
     thread = threading.Thread(target=change)
     thread.start()
+    writer = RowWriter(tmp_path, "j", Redactor.of(None, {}))
     try:
         for _ in range(200):
-            body = body_of(tmp_path, shared)
+            body = body_of(tmp_path, shared, writer)
             assert len(body["metrics"]) in (300, 301)
             assert "num_lost" not in body
     finally:
         stop.set()
         thread.join()
+        sys.setswitchinterval(interval_s)
 
 
 def test_names_that_become_alike_stay_apart(tmp_path):
