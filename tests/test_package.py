@@ -25,6 +25,8 @@ VENDORS = {
     "numpy",
 }
 
+MAX_FILE_LINES, MAX_CLASS_METHODS, MAX_FUNCTION_LINES = 250, 12, 40
+
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
@@ -136,6 +138,28 @@ def test_vendors_are_imported_inside_the_function_that_opens_them(path):
         return
     loaded = {name.split(".")[0] for name in imports(path, top_only=True)}
     assert not loaded & VENDORS
+
+
+def test_no_room_has_grown_too_large_to_read():
+    """At most 250 lines a file, 12 methods a class, 40 lines a function beside its docstring."""
+    large = []
+    for path in modules():
+        text = path.read_text()
+        if (size := text.count("\n")) > MAX_FILE_LINES:
+            large.append(f"{path}: {size} lines")
+        for node in ast.walk(ast.parse(text)):
+            functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+            if isinstance(node, ast.ClassDef):
+                size = sum(isinstance(one, functions) for one in node.body)
+                if size > MAX_CLASS_METHODS:
+                    large.append(f"{path}: {node.name} has {size} methods")
+            elif isinstance(node, functions):
+                doc = node.body[0] if ast.get_docstring(node) else None
+                size = node.end_lineno - node.lineno + 1
+                size -= doc.end_lineno - doc.lineno + 1 if doc else 0
+                if size > MAX_FUNCTION_LINES:
+                    large.append(f"{path}: {node.name} has {size} lines")
+    assert large == []
 
 
 def test_importing_the_package_loads_no_vendor_and_no_terminal_library():

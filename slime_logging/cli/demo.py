@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slime_logging.cli.interrupts import noted_interrupts
 from slime_logging.cli.options import DirectoryOption
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None
     console, errors = Console(), Console(stderr=True, soft_wrap=True, highlight=False)
     _require_packages(needed)
     screen = Screen(console)
-    interrupts = _noted_interrupts()
+    interrupts = noted_interrupts()
     try:
         with screen:
             result = run(screen)
@@ -181,18 +180,6 @@ def _show(run: Callable[[Screen], JobResult], needed: Mapping[str, str]) -> None
         errors.print(_what_is_left(screen), markup=False)
         raise typer.Exit(1) from None
     show_report(result, console)
-
-
-def _noted_interrupts() -> list[int]:
-    """Have Ctrl-C noted in the list that is returned; it is raised as ever."""
-    noted: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        noted.append(number)
-        signal.default_int_handler(number, frame)
-
-    signal.signal(signal.SIGINT, note)
-    return noted
 
 
 def _what_is_left(screen: Screen) -> str:

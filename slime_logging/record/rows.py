@@ -12,19 +12,17 @@ last step of its axis in this process, with one warning, and `step_given` says w
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from slime_logging.record.entries import encode, split_numbers
 from slime_logging.record.long_values import LongValues
 from slime_logging.record.media import MediaStore, NotKept
 from slime_logging.record.metric_names import MetricNames
+from slime_logging.record.plain_rows import PlainRows, number_attempt
 from slime_logging.record.run import now_s
-from slime_logging.record.steps import LARGEST_INT, SMALLEST_INT, as_step, fits
+from slime_logging.record.steps import as_step, fits
 from slime_logging.redaction.redact import Redactor
 from slime_logging.values.distinct import distinct
 from slime_logging.values.fields import read_pairs
@@ -39,9 +37,6 @@ _MAX_WARNED = 100
 _NAME_CHARS = 1_000
 """Of a name that is no text."""
 
-_NUMBERS = frozenset({float, int, bool})
-_PLAIN_LINE = b'{"kind":"row","seq":%d,"time_s":%a,"step_key":%b,"step":%d,"metrics":%b}\n'
-"""As `encode` writes it."""
 _NO_STEP_KEY = object()
 _FOREIGN = (Exception, SystemExit, GeneratorExit)
 """What an object's own code may raise."""
@@ -65,7 +60,7 @@ class RowWriter:
         self.names = MetricNames(redactor)
         self._attempt = attempt
         self._steps: dict[str, int | float] = {}
-        self._keys: dict[str, bytes] = {}
+        self._plain_rows = PlainRows(self.names, self._steps, attempt)
         self._warned: set[str] = set()
 
     def line(self, metrics: Mapping[str, object], step_key: str) -> Callable[[int], bytes]:
@@ -74,7 +69,8 @@ class RowWriter:
         Raises:
             ValueError, TypeError: it cannot be written at all.
         """
-        return self._plain_line(metrics, step_key) or encode("row", self.body(metrics, step_key))
+        plain = self._plain_rows.line(metrics, step_key)
+        return plain or encode("row", self.body(metrics, step_key))
 
     def body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Any]:
         """The content of a row of any objects."""
@@ -83,43 +79,8 @@ class RowWriter:
         except _FOREIGN:
             body = self._bare_body(metrics, step_key)
         odd = (name for part in ("nonfinite", "large") for name in body.get(part, ()))
-        self._mark(body["metrics"], body["step_key"], odd)
+        number_attempt(self._attempt, body["metrics"], body["step_key"], odd)
         return body
-
-    def _plain_line(
-        self, metrics: Mapping[str, object], step_key: str
-    ) -> Callable[[int], bytes] | None:
-        """The line if each name stays as it is and each value is a finite number: most are so."""
-        if type(metrics) is not dict:
-            return None
-        values = metrics.copy()
-        step = values.pop(step_key, None)
-        if (
-            type(step) is not int
-            or not SMALLEST_INT <= step <= LARGEST_INT
-            or not _NUMBERS.issuperset(map(type, values.values()))
-            or not self.names.unchanged.issuperset(metrics)
-        ):
-            return None
-        if self._attempt is not None:
-            self._mark(values, step_key)
-        try:
-            tail = orjson.dumps(values)
-        except TypeError:  # an integer is too large
-            return None
-        if b":null" in tail:  # a number that is not finite
-            return None
-        key = self._keys.get(step_key) or self._keys.setdefault(step_key, orjson.dumps(step_key))
-        self._steps[step_key] = step
-        time_s = time.time()
-        return lambda seq: _PLAIN_LINE % (seq, time_s, key, step, tail)
-
-    def _mark(self, metrics: dict[str, Any], step_key: str, others: Iterable[str] = ()) -> None:
-        """Put the number of the attempt beside the row's metrics, as `<axis>/attempt`."""
-        if self._attempt is not None:
-            axis, slash, _ = step_key.rpartition("/")
-            taken = {step_key, *metrics, *others}
-            metrics[distinct(f"{axis}{slash}attempt", taken)] = self._attempt
 
     def _any_body(self, metrics: Mapping[str, object], step_key: str) -> dict[str, Json]:
         row = _Row(self)

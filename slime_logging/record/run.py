@@ -229,12 +229,8 @@ def write_whole(path: Path, data: bytes) -> None:
 def newest_run(
     directory: Path, is_wanted: Callable[[RunFile], bool] | None = None
 ) -> RunDirectory | None:
-    """The run of a tracking directory whose primary started last, by the time of its `run.json`;
-    None when there is none.
-
-    Args:
-        directory: the tracking directory.
-        is_wanted: which runs count; None: all, those that cannot be read included.
+    """The run of a tracking directory whose primary started last, by the time of its `run.json`, of
+    those that are wanted (None: all, those that cannot be read included); None without any.
     """
     found = [(p.stat().st_mtime, p.parent) for p in directory.glob(f"*/{RUN_FILE}") if p.is_file()]
     for _, path in sorted(found, reverse=True):

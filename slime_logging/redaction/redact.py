@@ -23,24 +23,20 @@ from typing import Any, TypeVar
 
 from slime_logging.redaction.config_text import ConfigTexts
 from slime_logging.redaction.known_secrets import KnownSecrets
-from slime_logging.redaction.placeholder import name_in, placeholder
 from slime_logging.redaction.row_text import RowTexts
 from slime_logging.redaction.safe_text import escape_terminal, safe_exception_text
-from slime_logging.redaction.search import Budget, decoded, encoded
+from slime_logging.redaction.search import encoded
 from slime_logging.redaction.secret_files import stored_secrets
 from slime_logging.redaction.secret_forms import FormRules
 from slime_logging.redaction.secret_json import JsonWalk, texts_in
-from slime_logging.redaction.secret_names import NameRules, leaf
+from slime_logging.redaction.secret_names import NameRules
+from slime_logging.redaction.shown_names import Placeholders, ShownNames
 from slime_logging.values.json_value import Json
 from slime_logging.values.serialize import arguments_to_json, to_json
 
 __all__ = ["Redactor", "escape_terminal", "safe_error", "safe_exception_text"]
 
 _Error = TypeVar("_Error", bound=Exception)
-
-MAX_PLACEHOLDERS = 10_000
-MAX_NAMES = 200_000
-"""Names whose redacted form is remembered; further ones are redacted each time."""
 
 
 class Redactor:
@@ -54,11 +50,11 @@ class Redactor:
         """A redactor that knows no secret by value yet; see `of` for the arguments."""
         self._judge = (rules := NameRules(hide=hide, show=show)).judge
         self._known = KnownSecrets()
-        self._keys: dict[str, str] = {}
-        self._hidden: set[str] = set()
-        self._placeholders: tuple[int, dict[str, str]] = (0, {})
         self._forms = FormRules(hide)
+        self._placeholders = Placeholders(self._known, self._forms)
+        self._shown = self._placeholders.shown
         self._row_texts = RowTexts(self._known, self._forms, self._judge, self._shown)
+        self._names = ShownNames(self._row_texts)
         self._texts = ConfigTexts(self._known, self._forms, rules, self._shown)
 
     @classmethod
@@ -101,12 +97,7 @@ class Redactor:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The names of everything hidden so far, sorted."""
-        return tuple(sorted(self._hidden.copy()))
-
-    @property
-    def num_known(self) -> int:
-        """How many secret texts are known."""
-        return len(self._known)
+        return self._placeholders.hidden
 
     def learn(self, name: str, value: object) -> None:
         """From now on hide this value wherever it turns up, as `<hidden: name>`; values that are
@@ -120,7 +111,7 @@ class Redactor:
         from. The mapping given is not changed.
         """
         self._texts.learn_from(values)
-        self._remember([name for name in values if name not in self._keys])
+        self._names.shown(list(values))
         return self._walk(self.text).mapping(values)
 
     def row(self, values: Mapping[str, Json]) -> dict[str, Json]:
@@ -150,17 +141,7 @@ class Redactor:
         """A key or metric name without secrets in it. It is remembered: a secret that is learned
         later does not change it.
         """
-        known = self._keys.get(name)
-        return self._remember([name])[0] if known is None else known
-
-    def _remember(self, names: Sequence[str]) -> list[str]:
-        """The names without secrets, looked through as one."""
-        data = b"\xff".join(encoded(name) for name in names)
-        after = self._row_texts.hidden(data)
-        shown = names if after == data else list(map(decoded, after.split(b"\xff")))
-        if len(self._keys) + len(names) > MAX_NAMES:
-            return list(shown)
-        return [self._keys.setdefault(*pair) for pair in zip(names, shown, strict=True)]
+        return self._names.shown([name])[0]
 
     def text(self, s: str) -> str:
         """A text with every secret hidden: by the names in it, by value, by form. What cannot be
@@ -182,18 +163,6 @@ class Redactor:
 
     def _walk(self, text: Callable[[str], str], *, in_row: bool = False) -> JsonWalk:
         return JsonWalk(self._judge, text, self.key, self._shown, self._known.is_known, in_row)
-
-    def _shown(self, name: str, _value: str = "") -> str:
-        """What stands for a value of this name; without a secret that the name itself holds."""
-        size, made = self._placeholders
-        if size != len(self._known) or len(made) > MAX_PLACEHOLDERS:
-            self._placeholders = (len(self._known), made := {})
-        if name not in made:
-            last = self._known.replace(encoded(leaf(name)), lambda _: "secret", Budget())
-            last = self._forms.hide(last, lambda *_: "secret", True, Budget())
-            made[name] = placeholder(last.decode("utf-8", "replace"))
-            self._hidden.add(name_in(made[name]))
-        return made[name]
 
 
 def safe_error(error: _Error, args: object, environ: Mapping[str, str] = os.environ) -> _Error:

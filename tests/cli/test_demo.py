@@ -11,6 +11,19 @@ from typer.testing import CliRunner
 
 from slime_logging.cli.app import app
 
+INTERRUPTED = """
+import os, signal
+from slime_logging.cli.interrupts import noted_interrupts
+
+noted = noted_interrupts()
+within = globals() | {"__name__": "torch.storage"}
+exec("os.kill(os.getpid(), signal.SIGINT); print('not within torch')", within)
+try:
+    while True:
+        pass
+except KeyboardInterrupt:
+    print("right afterwards", noted[0] == signal.SIGINT)
+"""
 WITHOUT_TORCH = """
 import importlib.machinery, sys
 
@@ -120,3 +133,9 @@ def test_a_mistake_in_a_role_file_ends_with_its_message(tmp_path: Path) -> None:
     assert code == 1
     assert "learning_rate" in text
     assert "RoleConfigError" in text
+
+
+def test_ctrl_c_while_torch_is_loaded_is_raised_afterwards() -> None:
+    """Raised within, it aborts the process: torch's native code cannot bear it."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["not within torch", "right afterwards True"], done.stderr
